@@ -1,0 +1,36 @@
+# The verbs of the project. Each makes what it needs; a fresh machine with Python 3.11 and make is enough.
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help paper test lint bench verify clean
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/made: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+paper: .venv/made ## reproduce the paper into out/paper
+	$(BIN)/belated paper
+
+test: .venv/made ## lint, types, import contract and the whole suite
+	$(MAKE) lint
+	$(BIN)/pytest --numprocesses auto --quiet
+
+lint: .venv/made ## style, types, import contract
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/made ## time the simulator beside a C program
+	$(BIN)/python benchmarks/thompson.py
+
+verify: .venv/made ## slow statistical evidence, with figures, into out/verify
+	$(BIN)/python -m pytest verification --quiet
+
+clean: ## remove what the verbs made
+	rm -rf .venv out

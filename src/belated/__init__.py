@@ -1,0 +1,73 @@
+"""Bandits for rewards that arrive late.
+
+>>> from belated import Scenario, Thompson, UCB1, Geometric, simulate
+>>> world = Scenario(means=[.5, .4, .3], delay=Geometric(.01), rounds=2000)
+>>> result = simulate(world, [Thompson(), UCB1()], replications=20, seed=1)
+>>> result.compare("thompson", "ucb1").sign
+-1
+"""
+
+from belated import delays, policies
+from belated.delays import (
+    Exponential,
+    Fixed,
+    Geometric,
+    Law,
+    Loss,
+    Mixture,
+    Observed,
+    Pareto,
+    Queue,
+    RewardDependent,
+    Uniform,
+)
+from belated.inputs import Between, InvalidInput
+from belated.marks import compiled
+from belated.policies import (
+    QPMD,
+    UCB1,
+    UDUCB,
+    PatientBandits,
+    PhasedElimination,
+    Policy,
+    Split,
+    SuccessiveElimination,
+    Thompson,
+)
+from belated.result import Comparison, Result
+from belated.scenario import Scenario
+from belated.simulate import simulate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "QPMD",
+    "UCB1",
+    "UDUCB",
+    "Between",
+    "Comparison",
+    "Exponential",
+    "Fixed",
+    "Geometric",
+    "InvalidInput",
+    "Law",
+    "Loss",
+    "Mixture",
+    "Observed",
+    "Pareto",
+    "PatientBandits",
+    "PhasedElimination",
+    "Policy",
+    "Queue",
+    "Result",
+    "RewardDependent",
+    "Scenario",
+    "Split",
+    "SuccessiveElimination",
+    "Thompson",
+    "Uniform",
+    "compiled",
+    "delays",
+    "policies",
+    "simulate",
+]

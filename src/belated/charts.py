@@ -1,0 +1,188 @@
+"""Charts, with Altair: the same ones in a notebook, the report and the dashboard."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import altair as alt
+import numpy as np
+
+from belated.inputs import InvalidInput
+from belated.result import Result, paired, written_whole
+
+
+class Look(NamedTuple):
+    """A policy's colour and dash pattern."""
+
+    colour: str
+    dash: tuple[int, ...] = (1, 0)
+
+
+# Okabe and Ito's colours and Tol's muted ones, safe for the colour-blind; a variant of a policy is also dashed.
+LOOKS: dict[str, Look] = {
+    "thompson": Look("#0072B2"),
+    "ucb1": Look("#D55E00"),
+    "ucb1-nolog": Look("#E69F00", (6, 3)),
+    "elimination": Look("#009E73"),
+    "elimination-log": Look("#56B4E9", (6, 3)),
+    "phased": Look("#CC79A7"),
+    "phased-theory": Look("#882255", (6, 3)),
+    "patient": Look("#332288"),
+    "ud-ucb": Look("#AA4499"),
+    "qpm-d": Look("#999933"),
+    "split": Look("#666666", (2, 2)),
+}
+_SPARE = ("#44AA99", "#661100", "#6699CC", "#888888", "#117733", "#CC6677", "#DDCC77")
+
+# Numbers as people write them: 0.1, 500, 20k.
+_SHORT = "abs(datum.value) >= 1000 ? format(datum.value, '~s') : format(datum.value, '~g')"
+
+FORMATS = (".svg", ".png", ".html")
+
+
+def look(policy: str) -> Look:
+    """A policy's colour and dash, the same in every chart; one that is not built in gets them from its name."""
+    if policy in LOOKS:
+        return LOOKS[policy]
+    digest = hashlib.sha256(policy.encode()).digest()
+    return Look(_SPARE[digest[0] % len(_SPARE)], (4, 2, 1, 2) if digest[1] % 2 else (1, 0))
+
+
+def _scales(policies: Sequence[str], columns: int = 0) -> tuple[alt.Color, alt.StrokeDash]:
+    looks = [look(policy) for policy in policies]
+    legend = alt.Legend(
+        title=None,
+        orient="bottom" if columns else "right",
+        columns=columns or 1,
+        symbolType="stroke",
+        symbolSize=500,
+        symbolOpacity=1,
+        labelLimit=260,
+    )
+    colours = alt.Scale(domain=list(policies), range=[each.colour for each in looks])
+    dashes = alt.Scale(domain=list(policies), range=[list(each.dash) for each in looks])
+    return (
+        alt.Color("policy:N", scale=colours, legend=legend, sort=None),
+        alt.StrokeDash("policy:N", scale=dashes, legend=legend, sort=None),
+    )
+
+
+def _axis(log: bool) -> alt.Axis:
+    """Ticks as people write numbers; on a logarithmic axis at powers of ten."""
+    axis = {"labelExpr": _SHORT, "tickCount": 5}
+    return alt.Axis(**(axis | {"values": [10.0**power for power in range(-3, 10)]} if log else axis))  # type: ignore[arg-type]
+
+
+def _data(rows: list[dict[str, Any]]) -> alt.Data:
+    return alt.Data(values=rows)  # type: ignore[no-untyped-call]
+
+
+def _rows(result: Result, log: bool) -> list[dict[str, Any]]:
+    rows = []
+    for policy in result.policies:
+        mean, error = result.mean(policy), np.nan_to_num(result.se(policy))
+        for t, value, reach in zip(result.rounds.tolist(), mean.tolist(), (1.96 * error).tolist(), strict=True):
+            if log and value <= 0:
+                continue
+            floor = value / 10 if log else 0.0
+            rows.append(
+                {"policy": policy, "round": t, "regret": value, "low": max(value - reach, floor), "high": value + reach}
+            )
+    return rows
+
+
+def regret(
+    result: Result,
+    *,
+    title: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+    width: int = 480,
+    height: int = 300,
+    legend_columns: int = 0,
+    policies: Sequence[str] | None = None,
+) -> alt.LayerChart:
+    """Mean cumulative regret by round, shaded to 95 % intervals of the mean; legends list the worst policy first."""
+    ordered = policies or [row["policy"] for row in reversed(result.summary())]
+    colour, dash = _scales(ordered, legend_columns)
+    x_scale = alt.Scale(
+        type="log" if log_x else "linear", domain=[1 if log_x else 0, int(result.rounds[-1])], nice=False
+    )
+    x = alt.X("round:Q", title="round", scale=x_scale, axis=_axis(log_x))
+    y_scale, y_axis = alt.Scale(type="log" if log_y else "linear"), _axis(log_y)
+    base = alt.Chart(_data(_rows(result, log_y))).properties(width=width, height=height, title=title)
+    band = base.mark_area(opacity=0.22).encode(
+        x=x, y=alt.Y("low:Q", title="regret", scale=y_scale, axis=y_axis), y2="high:Q", color=colour
+    )
+    line = base.mark_line(strokeWidth=2).encode(
+        x=x, y=alt.Y("regret:Q", title="regret", scale=y_scale, axis=y_axis), color=colour, strokeDash=dash
+    )
+    return alt.LayerChart(layer=[band, line])
+
+
+def side_by_side(results: Mapping[str, Result], titles: Mapping[str, str], *, columns: int = 4) -> Any:
+    """The regret charts of several experiments in a grid under one legend."""
+    shown = [policy for policy in LOOKS if any(policy in result.policies for result in results.values())]
+    panels = [
+        regret(result, title=titles[name], width=250, height=190, legend_columns=len(shown), policies=shown)
+        for name, result in results.items()
+    ]
+    return _finished(
+        alt.concat(*panels, columns=columns, spacing={"row": 84, "column": 64}, align="all", bounds="flush")
+    )
+
+
+def sweep(results: Mapping[float, Result], *, title: str, axis: str) -> alt.LayerChart:
+    """Final regret along a sweep, with 95 % intervals."""
+    rows = []
+    for at, result in sorted(results.items()):
+        for policy in result.policies:
+            final = paired(result.finals(policy))
+            rows.append({"policy": policy, "at": at, "regret": final.difference, "low": final.low, "high": final.high})
+    last = results[max(results)]
+    colour, dash = _scales([row["policy"] for row in reversed(last.summary())])
+    base = alt.Chart(_data(rows)).properties(width=480, height=300, title=title)
+    x = alt.X("at:Q", title=axis, axis=alt.Axis(labelExpr=_SHORT))
+    line = base.mark_line(strokeWidth=2).encode(
+        x=x, y=alt.Y("regret:Q", title="final regret", axis=alt.Axis(labelExpr=_SHORT)), color=colour, strokeDash=dash
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title="final regret"), y2="high:Q", color=colour)
+    points = base.mark_point(filled=True, size=40, opacity=1).encode(x=x, y="regret:Q", color=colour)
+    return alt.LayerChart(layer=[line, bars, points])
+
+
+def _finished(chart: Any) -> Any:
+    return (
+        chart.configure_axis(
+            labelFontSize=12, titleFontSize=12, titleFontWeight="normal", gridColor="#e6e6e6", grid=True
+        )
+        .configure_title(
+            fontSize=14, fontWeight="bold", anchor="start", frame="group", font="Liberation Sans, Arial, sans-serif"
+        )
+        .configure_legend(labelFontSize=13, symbolStrokeWidth=3)
+        .configure_view(stroke=None)
+    )
+
+
+def rendered(chart: Any, suffix: str) -> bytes:
+    """The chart as the bytes of an .svg, .png or .html file; the HTML opens offline."""
+    import vl_convert
+
+    spec = (chart if chart.config is not alt.Undefined else _finished(chart)).to_dict()
+    if suffix == ".svg":
+        return vl_convert.vegalite_to_svg(spec).encode()
+    if suffix == ".png":
+        return vl_convert.vegalite_to_png(spec, scale=2)
+    if suffix == ".html":
+        return vl_convert.vegalite_to_html(spec, bundle=True).encode()
+    raise InvalidInput("chart", f"must end in {', '.join(FORMATS)}, got {suffix!r}")
+
+
+def save(chart: Any, path: str | Path) -> None:
+    """Write the chart as its suffix says, whole or not at all."""
+    data = rendered(chart, Path(path).suffix.lower())
+    with written_whole(Path(path)) as file:
+        file.write(data)

@@ -1,0 +1,170 @@
+"""The command line: thin; every command calls what Python users call."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer._click.exceptions import ClickException  # typer does not export its base class of usage errors
+
+from belated.inputs import InvalidInput, nearest
+
+app = typer.Typer(
+    help="Bandits for rewards that arrive late.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Workers = Annotated[int | None, typer.Option(help="Threads; all cores by default. They do not change a number.")]
+
+
+@app.command()
+def paper(
+    out: Annotated[Path, typer.Option(help="The folder for report.html, results.json and the figures.")] = Path(
+        "out/paper"
+    ),
+    seed: Annotated[int, typer.Option(help="All numbers follow from it.")] = 1,
+    replications: Annotated[int | None, typer.Option(help="Instead of the paper's own number.")] = None,
+    experiment: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    fixed_instance: Annotated[
+        int | None, typer.Option(help="A seed: all replications of an experiment share the instance drawn from it.")
+    ] = None,
+    workers: Workers = None,
+) -> None:
+    """Run the paper's experiments, test its claims, and write a report."""
+    from belated import report, screen
+    from belated.paper import experiments, run
+
+    chosen = experiments(instance=fixed_instance, replications=replications)
+    if experiment:
+        known = {each.name: each for each in chosen}
+        for name in experiment:
+            if name not in known:
+                raise nearest("experiment", "experiment", name, known)
+        chosen = [each for each in chosen if each.name in experiment]
+    with screen.progress() as show:
+        results, provenance = run(chosen, seed=seed, workers=workers, progress=show)
+    whole = report.of_paper(results, provenance)
+    with screen.waiting("drawing the figures"):
+        written = whole.write(out)
+    screen.finals(whole)
+    screen.claims(whole.findings)
+    screen.files(written)
+
+
+@app.command()
+def simulate(
+    study: Annotated[Path | None, typer.Argument(help="A study file, such as examples/study.toml.")] = None,
+    arms: Annotated[str | None, typer.Option(help="Means, .5,.4,.3, or a count and a range, 20x0.25..0.75.")] = None,
+    delay: Annotated[
+        list[str] | None,
+        typer.Option(help="A law, geometric:0.01; see `belated delays`. Repeat it for one law an arm."),
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="The horizon.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(help="A policy, thompson; see `belated policies`. May be repeated.")
+    ] = None,
+    replications: Annotated[int | None, typer.Option(help="How many worlds; 100 by default.")] = None,
+    seed: Annotated[int | None, typer.Option(help="All numbers follow from it; 1 by default.")] = None,
+    workers: Workers = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for report.html, results.json, result.npz and the figures.")
+    ] = None,
+) -> None:
+    """Simulate a study of your own, from a file, from options, or from both: options override the file."""
+    import belated
+    from belated import report, screen
+    from belated import study as studies
+
+    given: dict[str, Any] = studies.read_toml(study) if study else {}
+    if arms is not None:
+        given = {key: value for key, value in given.items() if key not in ("arms", "means")} | studies.arms(arms)
+    options: dict[str, Any] = {"rounds": rounds, "policies": policy, "replications": replications, "seed": seed}
+    options["delay"] = delay[0] if delay is not None and len(delay) == 1 else delay
+    given |= {key: value for key, value in options.items() if value is not None}
+    asked = studies.study(given)
+    with screen.progress() as show:
+        result = belated.simulate(
+            asked.scenario,
+            asked.policies,
+            replications=asked.replications,
+            seed=asked.seed,
+            workers=workers,
+            progress=show,
+        )
+    whole = report.of_study(result, title=study.stem if study else "A study")
+    screen.finals(whole)
+    screen.comparison(result)
+    if out:
+        with screen.waiting("drawing the figures"):
+            written = whole.write(out)
+        result.save(out / "result.npz")
+        screen.files([*written, out / "result.npz"])
+
+
+@app.command("policies")
+def list_policies() -> None:
+    """List the policies, with their parameters."""
+    from belated import screen
+    from belated.policies import POLICIES
+
+    rows = []
+    for name, preset in POLICIES.items():
+        defaults = preset.make(**preset.parameters)
+        rows.append(
+            (
+                name,
+                ", ".join(f"{key}={_shown(value)}" for key, value in defaults.parameters()),
+                _first_line(preset.make),
+            )
+        )
+    screen.listing(("policy", "parameters", ""), rows)
+
+
+@app.command("delays")
+def list_delays() -> None:
+    """List the delay laws, with their parameters."""
+    from belated import screen
+    from belated.delays import LAWS
+
+    rows = [(name, ", ".join(each.name for each in fields(law)), _first_line(law)) for name, law in LAWS.items()]
+    screen.listing(("law", "parameters", ""), rows)
+
+
+def _shown(value: Any) -> str:
+    from belated.policies import Policy, label
+
+    return label(value) if isinstance(value, Policy) else str(value)
+
+
+def _first_line(described: type) -> str:
+    """The first line of a docstring, as plain words."""
+    line = (described.__doc__ or "").strip().splitlines()[0]
+    return re.sub(r"`", "", line)
+
+
+def main() -> None:
+    """Run a command. Bad input is one line on standard error and exit code 2; Ctrl-C is 130."""
+    try:
+        code = app(standalone_mode=False)
+    except InvalidInput as error:
+        code = _complain(str(error))
+    except ClickException as error:
+        code = _complain(error.format_message())
+    except (KeyboardInterrupt, typer.Abort):
+        print("\nstopped; nothing was left half-written", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:  # the reader of our output, such as head, has seen enough
+        sys.stderr.close()
+        code = 0
+    sys.exit(code)
+
+
+def _complain(message: str) -> int:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return 2

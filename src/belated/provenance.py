@@ -1,0 +1,35 @@
+"""Where a result comes from: the command, the seed, the versions, the time."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import shlex
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def provenance(*, seed: int, seconds: float, **more: Any) -> dict[str, Any]:
+    """What every output carries."""
+    command = [os.path.basename(sys.argv[0] or "python"), *sys.argv[1:]]
+    return {
+        "command": shlex.join(command),
+        "seed": seed,
+        "seconds": round(seconds, 3),
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "versions": {
+            "python": platform.python_version(),
+            **{package: _version(package) for package in ("belated", "numpy", "numba", "scipy")},
+        },
+        **{key: value if isinstance(value, int | float | str | dict) else repr(value) for key, value in more.items()},
+    }

@@ -1,0 +1,123 @@
+"""What a study leaves on disk: results.json, figures, and one HTML page that opens offline."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from belated import paper
+from belated.result import Result, written_whole
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart, its file name without the suffix, and what to say of it."""
+
+    name: str
+    chart: Any
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is known about a study, to be written to a folder."""
+
+    title: str
+    results: Mapping[str, Result]
+    provenance: dict[str, Any]
+    figures: Sequence[Figure]
+    titles: Mapping[str, str] = field(default_factory=dict)
+    findings: Sequence[paper.Finding] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form of results.json."""
+        return {
+            "provenance": self.provenance,
+            "experiments": {name: result.to_dict() for name, result in self.results.items()},
+            "claims": [finding.to_dict() for finding in self.findings],
+        }
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write every file whole or not at all, the page last; their paths."""
+        from belated import charts
+
+        written, pictures = [], {}
+        for figure in self.figures:
+            for suffix in (".svg", ".png"):
+                data = charts.rendered(figure.chart, suffix)
+                written.append(_write(folder / f"{figure.name}{suffix}", data))
+                if suffix == ".svg":
+                    pictures[figure.name] = base64.b64encode(data).decode()
+        text = json.dumps(self.to_dict(), allow_nan=False)
+        written.append(_write(folder / "results.json", text.encode()))
+        written.append(_write(folder / "report.html", self._page(pictures).encode()))
+        return written
+
+    def _page(self, pictures: Mapping[str, str]) -> str:
+        from jinja2 import Environment
+
+        template = files("belated").joinpath("templates/report.html").read_text()
+        environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        environment.filters["round"] = lambda number: f"{number:,.1f}"
+        return environment.from_string(template).render(
+            report=self,
+            pictures=pictures,
+            claims=by_claim(self.findings),
+            wholes=paper.whole_readings(list(self.findings)) if self.findings else [],
+            readings=paper.READINGS,
+        )
+
+
+def by_claim(findings: Sequence[paper.Finding]) -> list[tuple[paper.Claim, list[paper.Finding]]]:
+    """The findings of each claim, in order."""
+    grouped: dict[str, tuple[paper.Claim, list[paper.Finding]]] = {}
+    for finding in findings:
+        grouped.setdefault(finding.claim.id, (finding.claim, []))[1].append(finding)
+    return list(grouped.values())
+
+
+def _write(path: Path, data: bytes) -> Path:
+    with written_whole(path) as file:
+        file.write(data)
+    return path
+
+
+def of_study(result: Result, *, title: str = "A study") -> Report:
+    """The report of a study of one's own."""
+    figures = [
+        Figure("regret", result.chart(), "Mean cumulative pseudo-regret with 95 % intervals of the mean."),
+        Figure("regret-log", result.chart(log_x=True, log_y=True), "The same on logarithmic axes."),
+    ]
+    return Report(title, {"study": result}, result.provenance, figures)
+
+
+def of_paper(results: Mapping[str, Result], provenance: dict[str, Any]) -> Report:
+    """The report of the paper's experiments, or of some of them."""
+    from belated import charts
+
+    known = {each.name: each for each in paper.EXPERIMENTS}
+    titles = {name: known[name].title for name in results}
+    single = [name for name in results if known[name].at is None]
+    beside = {name: results[name] for name in paper.FIGURES if name in results}
+    figures = (
+        [Figure("figures", charts.side_by_side(beside, titles), "The paper's figures, in its order.")] if beside else []
+    )
+    figures += [Figure(name, results[name].chart(title=titles[name]), titles[name]) for name in single]
+    for sweep, (title, axis) in paper.SWEEPS.items():
+        members = {known[name].at: results[name] for name in results if known[name].sweep == sweep}
+        if members:
+            chart = charts.sweep(members, title=title, axis=axis)  # type: ignore[arg-type]
+            figures.append(Figure(sweep, chart, title))
+    return Report(
+        "Thompson Sampling with Unrestricted Delays, reproduced",
+        results,
+        provenance,
+        figures,
+        titles,
+        paper.findings(results),
+    )

@@ -1,0 +1,217 @@
+"""Replications of a scenario under several policies, over threads, gathered into a Result.
+
+Each replication has its own seed child, and of it three streams: the instance, the visitors (two uniforms a round,
+whatever the policy does) and the policy's own randomness. So every policy meets the same world, and neither the number
+of threads nor the order of the policies can change a number.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from belated import loop
+from belated.inputs import InvalidInput, number
+from belated.policies import label
+from belated.policies.base import Policy
+from belated.provenance import provenance
+from belated.result import Result
+from belated.scenario import Scenario
+
+Progress = Callable[[str, float], None]
+"""Called with what is going on, and the fraction of the study that is done."""
+
+INSTANCE, VISITORS, POLICY = 0, 1, 2
+
+
+def stream(seed: int, replication: int, purpose: int) -> np.random.Generator:
+    """The random numbers of one purpose of one replication: a child of the replication's child of the seed."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(replication, purpose))))
+
+
+def checkpoints(rounds: int, count: int = 200) -> np.ndarray:
+    """About `count` rounds at which regret is noted: three in five evenly spaced, the others so in the logarithm."""
+    even = np.linspace(1, rounds, max(2, int(0.6 * count)))
+    logarithmic = np.geomspace(1, rounds, max(2, int(0.4 * count)))
+    marks: np.ndarray = np.unique(np.concatenate([even, logarithmic]).round().astype(np.int64))
+    return marks
+
+
+class Outcome(NamedTuple):
+    """What some replications of one policy left, a row each."""
+
+    regret: np.ndarray
+    pulls: np.ndarray
+    fates: np.ndarray
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some replications of one policy: the unit of work."""
+
+    scenario: Scenario
+    policy: Policy
+    seed: int
+    replications: range
+    marks: tuple[int, ...]
+    compiled: bool
+
+    def run(self, stop: np.ndarray | None = None) -> Outcome:
+        stop = np.zeros(1, np.uint8) if stop is None else stop
+        began = time.perf_counter()
+        arms, rounds = self.scenario.arms or 0, self.scenario.rounds
+        marks = np.array(self.marks)
+        calendar = loop.new_calendar(rounds)
+        outcome = Outcome(
+            np.zeros((len(self.replications), len(marks))),
+            np.zeros((len(self.replications), arms), np.int64),
+            np.zeros((len(self.replications), 3), np.int64),
+            0.0,
+        )
+        for row, replication in enumerate(self.replications):
+            calendar.first[:] = 0
+            trace = loop.Trace(marks, outcome.regret[row], outcome.pulls[row], outcome.fates[row])
+            self._replicate(replication, calendar, trace, stop)
+            if stop[0]:
+                break
+        return outcome._replace(seconds=time.perf_counter() - began)
+
+    def _replicate(self, replication: int, calendar: loop.Calendar, trace: loop.Trace, stop: np.ndarray) -> None:
+        instance = self.scenario.draw(stream(self.seed, replication, INSTANCE))
+        arms = len(instance.means)
+        delays: Any
+        if self.compiled:
+            from belated import kernels
+
+            delays, play = kernels.compiled_delays(instance.laws), kernels.play
+        else:
+            memory = np.zeros((arms, max(law.memory for law in instance.laws)))
+            delays, play = loop.PlainDelays(instance.laws, memory), loop.play
+        binary = self.scenario.rewards == "bernoulli"
+        visitors = stream(self.seed, replication, VISITORS)
+        world = loop.World(instance.means, instance.means.max(), binary, delays, visitors)
+        state = self.policy.knowing(instance.laws).start(arms, self.scenario.rounds)
+        play(state, world, calendar, trace, stop, stream(self.seed, replication, POLICY))
+
+
+def simulate(
+    scenario: Scenario,
+    policies: Sequence[Policy],
+    *,
+    replications: int = 100,
+    seed: int = 0,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    compiled: bool = True,
+    progress: Progress | None = None,
+) -> Result:
+    """Run every policy on the same `replications` worlds of `scenario`.
+
+    `workers` threads share the work (all cores by default), or any other `executor`. The numbers depend on `seed`
+    alone. With `compiled=False` the loop runs as plain Python, a few hundred times slower, with the same numbers.
+
+    >>> from belated import Fixed, Thompson, UCB1
+    >>> world = Scenario(means=[.6, .4], delay=Fixed(40), rounds=500)
+    >>> result = simulate(world, [Thompson(), UCB1()], replications=20, seed=1)
+    >>> result.policies
+    ('thompson', 'ucb1')
+    """
+    number("replications", replications, low=1, whole=True)
+    number("seed", seed, low=0, whole=True)
+    if workers is not None:
+        number("workers", workers, low=1, whole=True)
+    labels = _labels(policies)
+    workers = workers or os.cpu_count() or 1
+    marks = tuple(checkpoints(scenario.rounds).tolist())
+    _refuse_too_large(scenario, len(policies), replications, len(marks), workers)
+    began = time.perf_counter()
+    outcomes = _run_all(
+        [
+            Batch(scenario, policy, seed, rows, marks, compiled)
+            for policy in policies
+            for rows in _split(replications, workers)
+        ],
+        labels,
+        executor or ThreadPoolExecutor(workers),
+        own=executor is None,
+        progress=progress,
+    )
+    shape = (len(policies), -1)
+    joined = [np.concatenate(parts) for parts in list(zip(*outcomes, strict=True))[:3]]
+    regret, pulls, fates = (part.reshape(len(policies), replications, -1) for part in joined)
+    seconds = np.array([outcome.seconds for outcome in outcomes]).reshape(shape).sum(axis=1)
+    return Result(
+        policies=labels,
+        rounds=np.array(marks),
+        regret=regret,
+        pulls=pulls,
+        fates=fates,
+        seconds=seconds,
+        provenance=provenance(
+            seed=seed, replications=replications, seconds=time.perf_counter() - began, study=scenario
+        ),
+    )
+
+
+def _labels(policies: Sequence[Policy]) -> tuple[str, ...]:
+    if not policies:
+        raise InvalidInput("policies", "at least one is needed, got none")
+    for policy in policies:
+        if not isinstance(policy, Policy):
+            raise InvalidInput("policies", f"must be policies, such as Thompson(), got {policy!r}")
+    labels = tuple(label(policy) for policy in policies)
+    for each in labels:
+        if labels.count(each) > 1:
+            raise InvalidInput("policies", f"{each} is given twice")
+    return labels
+
+
+def _split(replications: int, workers: int) -> list[range]:
+    """Batches small enough that the workers end together and progress shows."""
+    size = max(1, replications // (8 * workers))
+    return [range(start, min(start + size, replications)) for start in range(0, replications, size)]
+
+
+def _refuse_too_large(scenario: Scenario, policies: int, replications: int, marks: int, workers: int) -> None:
+    kept = replications * policies * 8 * (marks + (scenario.arms or 0) + 3)
+    needed = 2 * kept + workers * 64 * scenario.rounds
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > free:
+        culprit = "replications" if 2 * kept > needed / 2 else "rounds"
+        given = replications if culprit == "replications" else scenario.rounds
+        raise InvalidInput(culprit, f"{given} would need {needed / 1e9:.0f} GB of memory, {free / 1e9:.0f} GB are free")
+
+
+def _run_all(
+    batches: list[Batch], labels: tuple[str, ...], executor: Executor, *, own: bool, progress: Progress | None
+) -> list[Outcome]:
+    """The outcomes of the batches, in their order. On any error, Ctrl-C included, what runs is told to stop."""
+    report = progress or (lambda what, fraction: None)
+    stop = np.zeros(1, np.uint8)
+    threads = isinstance(executor, ThreadPoolExecutor)
+    futures: dict[Future[Outcome], int] = {}
+    results: dict[int, Outcome] = {}
+    try:
+        for place, batch in enumerate(batches):
+            futures[executor.submit(batch.run, stop) if threads else executor.submit(batch.run)] = place
+        report(labels[0], 0.0)
+        for future in as_completed(futures):
+            place = futures[future]
+            results[place] = future.result()
+            report(labels[place * len(labels) // len(batches)], len(results) / len(batches))
+    except BaseException:
+        stop[0] = 1
+        for future in futures:
+            future.cancel()
+        raise
+    finally:
+        if own:
+            executor.shutdown(wait=True)
+    return [results[place] for place in range(len(batches))]
