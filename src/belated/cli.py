@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import fields
@@ -20,7 +21,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Workers = Annotated[int | None, typer.Option(help="Threads; all cores by default. They do not change a number.")]
+
+def _whole(text: str) -> Any:
+    """A whole number as typed; what is not one is left for the check of its field, which names it."""
+    return int(text) if text.strip().lstrip("+-").isdigit() else text
+
+
+def _option(description: str) -> Any:
+    return typer.Option(help=description, parser=_whole, metavar="N")
+
+
+Workers = Annotated[Any, _option("Threads; all cores by default. They do not change a number.")]
 
 
 @app.command()
@@ -28,11 +39,11 @@ def paper(
     out: Annotated[Path, typer.Option(help="The folder for report.html, results.json and the figures.")] = Path(
         "out/paper"
     ),
-    seed: Annotated[int, typer.Option(help="All numbers follow from it.")] = 1,
-    replications: Annotated[int | None, typer.Option(help="Instead of the paper's own number.")] = None,
+    seed: Annotated[Any, _option("All numbers follow from it.")] = "1",
+    replications: Annotated[Any, _option("Instead of the paper's own number.")] = None,
     experiment: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
     fixed_instance: Annotated[
-        int | None, typer.Option(help="A seed: all replications of an experiment share the instance drawn from it.")
+        Any, _option("A seed: all replications of an experiment share the instance drawn from it.")
     ] = None,
     workers: Workers = None,
 ) -> None:
@@ -40,6 +51,7 @@ def paper(
     from belated import report, screen
     from belated.paper import experiments, run
 
+    _refuse_unusable(out)
     chosen = experiments(instance=fixed_instance, replications=replications)
     if experiment:
         known = {each.name: each for each in chosen}
@@ -65,12 +77,12 @@ def simulate(
         list[str] | None,
         typer.Option(help="A law, geometric:0.01; see `belated delays`. Repeat it for one law an arm."),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="The horizon.")] = None,
+    rounds: Annotated[Any, _option("The horizon.")] = None,
     policy: Annotated[
         list[str] | None, typer.Option(help="A policy, thompson; see `belated policies`. May be repeated.")
     ] = None,
-    replications: Annotated[int | None, typer.Option(help="How many worlds; 100 by default.")] = None,
-    seed: Annotated[int | None, typer.Option(help="All numbers follow from it; 1 by default.")] = None,
+    replications: Annotated[Any, _option("How many worlds; 100 by default.")] = None,
+    seed: Annotated[Any, _option("All numbers follow from it; 1 by default.")] = None,
     workers: Workers = None,
     out: Annotated[
         Path | None, typer.Option(help="A folder for report.html, results.json, result.npz and the figures.")
@@ -81,6 +93,8 @@ def simulate(
     from belated import report, screen
     from belated import study as studies
 
+    if out:
+        _refuse_unusable(out)
     given: dict[str, Any] = studies.read_toml(study) if study else {}
     if arms is not None:
         given = {key: value for key, value in given.items() if key not in ("arms", "means")} | studies.arms(arms)
@@ -136,6 +150,15 @@ def list_delays() -> None:
     screen.listing(("law", "parameters", ""), rows)
 
 
+def _refuse_unusable(folder: Path) -> None:
+    """Refuse a folder that cannot be written, before any work is done."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise InvalidInput("--out", f"{existing} is a file, not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InvalidInput("--out", f"{existing} cannot be written")
+
+
 def _shown(value: Any) -> str:
     from belated.policies import Policy, label
 
@@ -152,11 +175,13 @@ def main() -> None:
     """Run a command. Bad input is one line on standard error and exit code 2; Ctrl-C is 130."""
     try:
         code = app(standalone_mode=False)
+        if code == 130:  # what typer makes of Ctrl-C
+            raise KeyboardInterrupt
     except InvalidInput as error:
         code = _complain(str(error))
     except ClickException as error:
         code = _complain(error.format_message())
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         print("\nstopped; nothing was left half-written", file=sys.stderr)
         code = 130
     except BrokenPipeError:  # the reader of our output, such as head, has seen enough

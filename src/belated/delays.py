@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from belated.inputs import Between, InvalidInput, Number, nearest, number, probability
+from belated.inputs import Between, InvalidInput, Number, listed, nearest, number, probability
 from belated.marks import compiled
 
 
 @compiled
 def smallest(law: Any, guess: float, q: float) -> float:
-    """The smallest whole d with `law.cdf(d) >= q`, given the real solution `guess` up to rounding errors."""
+    """The smallest whole d with `law.cdf(d) >= q` > 0, given the real solution `guess` up to rounding errors."""
     # np.ceil, for math.ceil makes an integer, which wraps when compiled.
     d = float(np.ceil(guess))
     # The rounding of `guess` matters only beside a whole number; elsewhere its ceiling is the answer.
@@ -162,6 +162,8 @@ class Uniform(Law):
             raise InvalidInput("delay.high", f"must not be below low = {self.low}, got {self.high}")
 
     def quantile(self, q: float) -> float:
+        if q <= 0.0:
+            return float(self.low)
         count = self.high - self.low + 1.0
         return min(float(self.high), max(float(self.low), smallest(self, self.low - 1.0 + q * count, q)))
 
@@ -293,8 +295,8 @@ class Mixture(Law):
     laws: tuple[Law, ...]
 
     def __init__(self, weights: Sequence[float], laws: Sequence[Law]):
-        object.__setattr__(self, "weights", tuple(weights))
-        object.__setattr__(self, "laws", tuple(laws))
+        object.__setattr__(self, "weights", listed("delay.weights", weights))
+        object.__setattr__(self, "laws", listed("delay.laws", laws))
         if len(self.weights) != len(self.laws) or not self.laws:
             raise InvalidInput(
                 "delay.weights", f"must be one for each of {len(self.laws)} laws, got {len(self.weights)}"
@@ -332,8 +334,8 @@ class Observed(Law):
     levels: tuple[float, ...]
 
     def __init__(self, delays: Sequence[float], levels: Sequence[float]):
-        object.__setattr__(self, "delays", tuple(float(delay) for delay in delays))
-        object.__setattr__(self, "levels", tuple(float(level) for level in levels))
+        object.__setattr__(self, "delays", listed("delay.delays", delays))
+        object.__setattr__(self, "levels", listed("delay.levels", levels))
         if len(self.delays) != len(self.levels) or not self.delays:
             raise InvalidInput(
                 "delay.levels", f"must be one for each of {len(self.delays)} delays, got {len(self.levels)}"

@@ -69,15 +69,15 @@ def number(
     if not math.isfinite(plain) or (whole and plain != int(plain)):
         raise InvalidInput(field, f"must be {kind}, got {value}")
     if not low <= plain <= high or not plain > above:
-        raise InvalidInput(field, f"must be {_bounds(low, high, above)}, got {value}")
+        raise InvalidInput(field, f"must be {_bounds(plain, low, high, above)}, got {value}")
 
 
-def _bounds(low: float, high: float, above: float) -> str:
+def _bounds(value: float, low: float, high: float, above: float) -> str:
     if above > -math.inf:
         return f"above {above:g}" + (f" and at most {high:g}" if high < math.inf else "")
-    if high < math.inf:
+    if high - low <= 1.0:
         return f"between {low:g} and {high:g}"
-    return f"at least {low:g}"
+    return f"at least {low:.0f}" if value < low else f"at most {high:.0f}"
 
 
 def probability(field: str, value: object) -> None:
@@ -91,3 +91,10 @@ def nearest(field: str, kind: str, given: str, known: Iterable[str]) -> InvalidI
     close = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"
     return InvalidInput(field, f"unknown {kind} {given!r}; {hint}")
+
+
+def listed(field: str, value: object) -> tuple[Any, ...]:
+    """The members of a list; refuse what is not one."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidInput(field, f"must be a list, got {value!r}")
+    return tuple(value)

@@ -92,7 +92,7 @@ def _table(laws: tuple[Law, ...]) -> tuple[np.ndarray, tuple[Kind, ...]]:
         row = Row(law)
         rows.append([kinds.setdefault(row.kind, len(kinds)), *row.numbers])
     width = max(len(row) for row in rows)
-    return np.array([row + [0.0] * (width - len(row)) for row in rows]), tuple(kinds)
+    return np.array([row + [0.0] * (width - len(row)) for row in rows], float), tuple(kinds)
 
 
 class Kind(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from belated.delays import Fixed, Geometric, Law, Loss, Pareto, Queue, RewardDependent, Uniform
-from belated.inputs import Between
+from belated.inputs import Between, number
 from belated.policies import Policy, named
 from belated.provenance import provenance
 from belated.result import Comparison, Result, paired
@@ -118,10 +118,14 @@ SWEEPS = {
 
 def experiments(instance: int | None = None, replications: int | None = None) -> list[Experiment]:
     """All experiments; with `instance`, a seed, all replications of each share one instance."""
+    if replications is not None:
+        number("replications", replications, low=1, whole=True)
     chosen = []
     for each in EXPERIMENTS:
         scenario = replace(each.scenario, instance=instance) if instance is not None else each.scenario
-        chosen.append(replace(each, scenario=scenario, replications=replications or each.replications))
+        chosen.append(
+            replace(each, scenario=scenario, replications=each.replications if replications is None else replications)
+        )
     return chosen
 
 

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from belated.inputs import nearest, number
+from belated.inputs import InvalidInput, nearest, number
 
 if TYPE_CHECKING:
     import altair
+
+
+_ARRAYS = ("rounds", "regret", "pulls", "fates", "seconds")
 
 
 class Comparison(NamedTuple):
@@ -175,13 +178,18 @@ class Result:
     def save(self, path: str | Path) -> None:
         """Write all of it to one .npz file."""
         text = {"policies": list(self.policies), "provenance": self.provenance}
-        arrays = {name: getattr(self, name) for name in ("rounds", "regret", "pulls", "fates", "seconds")}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
         with written_whole(Path(path)) as file:
             np.savez_compressed(file, text=np.array(json.dumps(text)), **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
-        with np.load(Path(path), allow_pickle=False) as file:
-            text = json.loads(str(file["text"]))
-            arrays = {name: file[name] for name in ("rounds", "regret", "pulls", "fates", "seconds")}
+        try:
+            with np.load(Path(path), allow_pickle=False) as file:
+                text = json.loads(str(file["text"]))
+                arrays = {name: file[name] for name in _ARRAYS}
+        except OSError as error:
+            raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from None
+        except (ValueError, KeyError, AttributeError, TypeError):
+            raise InvalidInput(str(path), "is not a saved result") from None
         return cls(policies=tuple(text["policies"]), provenance=text["provenance"], **arrays)

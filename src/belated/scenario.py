@@ -73,20 +73,19 @@ class Scenario:
         return count
 
     def _check_delays(self) -> None:
-        laws = [self.delay] if isinstance(self.delay, Law) else list(self.delay)
-        if self.best_delay is not None:
-            laws.append(self.best_delay)
-        for law in laws:
-            if not isinstance(law, Law):
-                raise InvalidInput("delay", f"must be a delay law, got {law!r}")
-            if not _hashable(law):
-                raise InvalidInput("delay", f"a law's fields must be numbers, tuples of numbers or laws, got {law!r}")
-        if not isinstance(self.delay, Law):
+        if isinstance(self.delay, Law):
+            _check_law("delay", self.delay)
+        else:
+            if isinstance(self.delay, str) or not hasattr(self.delay, "__len__"):
+                raise InvalidInput("delay", f"must be a delay law, got {self.delay!r}")
             if len(self.delay) != self.arms:
-                raise InvalidInput(
-                    "delay", f"must be one law or one for each of {self.arms} arms, got {len(self.delay)}"
-                )
+                message = f"must be one law or one for each of {self.arms} arms, got {len(self.delay)}"
+                raise InvalidInput("delay", message)
+            for place, law in enumerate(self.delay):
+                _check_law(f"delay[{place}]", law)
             object.__setattr__(self, "delay", tuple(self.delay))
+        if self.best_delay is not None:
+            _check_law("best_delay", self.best_delay)
 
     def draw(self, rng: np.random.Generator) -> Instance:
         """An instance: drawn means first, then drawn laws, arm by arm."""
@@ -103,9 +102,10 @@ class Scenario:
         return Instance(means, tuple(laws))
 
 
-def _hashable(law: Law) -> bool:
+def _check_law(field: str, law: object) -> None:
+    if not isinstance(law, Law):
+        raise InvalidInput(field, f"must be a delay law, got {law!r}")
     try:
         hash(law)
     except TypeError:
-        return False
-    return True
+        raise InvalidInput(field, f"a law is made of numbers, tuples of numbers and laws, got {law!r}") from None

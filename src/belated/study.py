@@ -19,7 +19,7 @@ from typing import Any
 
 from belated import delays, policies
 from belated.delays import Law
-from belated.inputs import Between, InvalidInput, nearest
+from belated.inputs import Between, InvalidInput, listed, nearest
 from belated.policies import Policy
 from belated.scenario import Scenario
 
@@ -46,7 +46,7 @@ class Study:
 def read_toml(path: Path) -> dict[str, Any]:
     """The keys of a study file."""
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(str(path), f"is not TOML: {error}") from None
     except UnicodeDecodeError:
@@ -129,7 +129,7 @@ def law(written: Any) -> Law:
         raise InvalidInput("delay", f'must be a law, such as "geometric:0.01", got {written!r}')
     for key, given in parameters.items():
         if key == "laws":
-            parameters[key] = [law(each) for each in given]
+            parameters[key] = [law(each) for each in listed("delay.laws", given)]
         elif key in ("success", "failure"):
             parameters[key] = law(given)
         elif isinstance(given, str):

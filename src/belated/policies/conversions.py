@@ -64,8 +64,9 @@ class UDUCBState(NamedTuple):
 
 @dataclass(frozen=True)
 class UDUCB(Policy):
-    """Pull the largest S_i / N~_i + sqrt(m_i / N~_i) sqrt((1 + eps) log t / (2 N~_i)), N~ the effective trials.
+    """UCB from conversions alone, with the law of the delay known.
 
+    Pull the largest S_i / N~_i + sqrt(m_i / N~_i) sqrt((1 + eps) log t / (2 N~_i)), N~ the effective trials.
     Vernade, Cappé & Perchet (2017). With `kl`, the largest q such that N~ d(theta, q) <= (1 + eps) log t, where
     theta = S / N~ and d(p, q) = p log(p / q) + q - p. It knows the law of the delay: `delay`, one law or one an arm;
     without it, it is told the arms' own. Revealed zeros are not used.

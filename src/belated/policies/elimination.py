@@ -76,8 +76,9 @@ class EliminationState(NamedTuple):
 
 @dataclass(frozen=True)
 class SuccessiveElimination(Policy):
-    """Sweep the arms still alive once each, then drop every arm whose UCB is below another's LCB; dropped is dropped.
+    """Successive elimination with delays, the paper's Algorithm 2.
 
+    Sweep the arms still alive once each, then drop every arm whose UCB is below another's LCB; dropped is dropped.
     Lancewicki et al. (2021), the paper's Algorithm 2. The radius is sqrt(2 / max(n, 1)), as printed there and used in
     the experiments, or with `log` sqrt(2 log T / max(n, 1)), as the theorem needs.
     """

@@ -41,8 +41,9 @@ class PatientState(NamedTuple):
 
 @dataclass(frozen=True)
 class PatientBandits(Policy):
-    """Pull each arm once, then the largest S_i / m_i + sqrt(2 log(2 K T^3) / m_i) + 2 m_i^-min(alpha, 1/2).
+    """PatientBandits: UCB for heavy-tailed delays, from conversions alone.
 
+    Pull each arm once, then the largest S_i / m_i + sqrt(2 log(2 K T^3) / m_i) + 2 m_i^-min(alpha, 1/2).
     Gael et al. (2020). S_i counts the conversions seen, m_i all pulls: revealed zeros are not used. It assumes
     P(delay > m) <= m^-alpha for every arm; without `alpha`, it is told the smallest one of the arms' Pareto laws.
     """

@@ -63,9 +63,10 @@ class PhasedState(NamedTuple):
 
 @dataclass(frozen=True)
 class PhasedElimination(Policy):
-    """In phase l, pull each alive arm until it has c growth^l observations (times log T with `log`), then eliminate.
+    """Phased successive elimination, made for packet loss.
 
-    Lancewicki et al. (2021), made for packet loss. Their theory has c = 16, growth = 4 and logs, in the quota and in
+    In phase l, pull each alive arm until it has c growth^l observations (times log T with `log`), then eliminate.
+    Lancewicki et al. (2021). Their theory has c = 16, growth = 4 and logs, in the quota and in
     the radius sqrt(2 log T / n); with those the first phase outlasts the paper's horizon. The default is a practical
     preset: doubling quotas and the radius sqrt(2 / n) of Algorithm 2. An arm that never reports never fills its quota.
     """

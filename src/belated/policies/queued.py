@@ -57,8 +57,9 @@ class QueuedState(NamedTuple):
 
 @dataclass(frozen=True)
 class QPMD(Policy):
-    """Keep revealed rewards in a queue per arm; while the queue of the arm that `base` wants is empty, pull that arm.
+    """Any policy `base`, fed from a queue of revealed rewards an arm.
 
+    Keep revealed rewards in a queue per arm; while the queue of the arm that `base` wants is empty, pull that arm.
     Joulani, György & Szepesvári (2013). The base sees a world without delay, and with none it is played exactly.
     """
 

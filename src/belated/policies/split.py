@@ -27,7 +27,7 @@ class SplitState(NamedTuple):
 
 @dataclass(frozen=True)
 class Split(Policy):
-    """Every arm with the same probability, whatever is learned."""
+    """The A/B test: every arm equally likely, whatever is learned."""
 
     name: ClassVar[str] = "split"
 

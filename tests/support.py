@@ -1,0 +1,80 @@
+"""What several tests share: a law of each kind, a policy of each kind, and a replication's actions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from belated import (
+    Exponential,
+    Fixed,
+    Geometric,
+    Law,
+    Loss,
+    Mixture,
+    Observed,
+    Pareto,
+    Policy,
+    Queue,
+    RewardDependent,
+    Scenario,
+    Thompson,
+    Uniform,
+)
+from belated.policies import POLICIES, QPMD, UDUCB, named
+from belated.simulate import Batch
+
+IID_LAWS: dict[str, Law] = {
+    "fixed": Fixed(7),
+    "geometric": Geometric(0.1),
+    "uniform": Uniform(3, 12),
+    "pareto": Pareto(0.7),
+    "loss": Loss(0.6),
+    "exponential": Exponential(8.0),
+    "mixture": Mixture([0.5, 0.3, 0.2], [Geometric(0.2), Loss(0.0), Pareto(1.2)]),
+    "observed": Observed([0, 4, 9], [0.2, 0.7, 0.9]),
+}
+LAWS: dict[str, Law] = {
+    **IID_LAWS,
+    "queue": Queue(0.4),
+    "reward-dependent": RewardDependent(Fixed(10), Observed([0, 4], [0.5, 1.0])),
+}
+
+MEANS = (0.313, 0.571, 0.437)  # no two sums of their gaps coincide: regret tells the actions
+
+
+def every_policy() -> dict[str, Policy]:
+    """Each named policy, told what it must know, and the variants that run other code."""
+    policies = {name: named(name) for name in POLICIES}
+    policies["patient"] = named("patient", alpha=0.7)
+    policies["ud-ucb"] = UDUCB(delay=Geometric(0.1))
+    policies["ud-ucb-stepped"] = UDUCB(delay=(Uniform(2, 5), Pareto(1.0), Fixed(3)))
+    policies["ud-ucb-kl"] = UDUCB(delay=Geometric(0.1), kl=True)
+    policies["qpm-d-thompson"] = QPMD(base=Thompson())
+    policies["thompson-coin"] = Thompson(prior=(0.5, 0.5), coin=True)
+    return policies
+
+
+def actions(
+    policy: Policy,
+    delay: Law | tuple[Law, ...],
+    *,
+    rounds: int = 150,
+    seed: int = 5,
+    compiled: bool = True,
+    **scenario: object,
+) -> np.ndarray:
+    """The arm pulled in each round, read off the regret of each round."""
+    world = Scenario(means=MEANS, delay=delay, rounds=rounds, **scenario)  # type: ignore[arg-type]
+    batch = Batch(world, policy, seed, range(1), tuple(range(1, rounds + 1)), compiled)
+    steps = np.diff(batch.run().regret[0], prepend=0.0)
+    gaps = max(MEANS) - np.array(MEANS)
+    return np.abs(steps[:, None] - gaps[None, :]).argmin(axis=1)
+
+
+def regrets(
+    batch_of: Policy, delay: Law | tuple[Law, ...], *, rounds: int, compiled: bool, **scenario: object
+) -> bytes:
+    """Every number that a replication leaves, as bytes."""
+    world = Scenario(means=MEANS, delay=delay, rounds=rounds, **scenario)  # type: ignore[arg-type]
+    outcome = Batch(world, batch_of, 5, range(2), tuple(range(1, rounds + 1)), compiled).run()
+    return outcome.regret.tobytes() + outcome.pulls.tobytes() + outcome.fates.tobytes()

@@ -1,0 +1,143 @@
+"""The command line, as a person meets it: in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from belated import Result
+from belated.delays import LAWS
+from belated.policies import POLICIES
+
+
+def belated(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from belated.cli import main; main()", *arguments],
+        cwd=cwd, capture_output=True, text=True, check=False, timeout=240,
+    )  # fmt: skip
+
+
+ONE_LINER = ("simulate", "--arms", ".5,.4,.3", "--delay", "geometric:0.01", "--rounds", "500", "--replications", "5")
+
+
+def test_simulate_without_a_file(tmp_path: Path) -> None:
+    done = belated(*ONE_LINER, cwd=tmp_path)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+    for word in ("thompson", "ucb1", "elimination", "split", "95 % interval", "pending"):
+        assert word in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_simulate_from_a_file_with_an_option_over_it(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        'means = "0.2..0.8"\narms = 4\ndelay = "loss:0..1"\nrounds = 300\n'
+        'policies = ["thompson", "split"]\nreplications = 3\n'
+    )
+    done = belated("simulate", "study.toml", "--seed", "9", "--policy", "ucb1", "--out", "kept", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    kept = tmp_path / "kept"
+    assert {path.name for path in kept.iterdir()} == {
+        "report.html", "results.json", "result.npz", "regret.svg", "regret.png", "regret-log.svg", "regret-log.png",
+    }  # fmt: skip
+    read = json.loads((kept / "results.json").read_text())
+    assert read["provenance"]["seed"] == 9
+    assert "simulate study.toml --seed 9" in read["provenance"]["command"]
+    assert list(read["experiments"]["study"]["policies"]) == ["ucb1"]
+    assert Result.load(kept / "result.npz").replications == 3
+
+
+def test_paper_with_few_replications(tmp_path: Path) -> None:
+    run = ("paper", "--replications", "2", "--experiment", "pareto-0.5", "--experiment", "geometric", "--out", "o")
+    done = belated(*run, "--fixed-instance", "3", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for word in ("pareto-0.5", "geometric", "claim", "E4.1", "open o/report.html"):
+        assert word in done.stdout
+    again = belated(*run, "--workers", "1", "--fixed-instance", "3", cwd=tmp_path)
+    assert again.stdout == done.stdout
+
+
+@pytest.mark.parametrize(("command", "names"), [("policies", POLICIES), ("delays", LAWS)])
+def test_listings_name_everything_with_its_parameters(command: str, names: dict[str, object], tmp_path: Path) -> None:
+    done = belated(command, cwd=tmp_path)
+    assert done.returncode == 0
+    for name in names:
+        assert name in done.stdout
+    assert "prior=(1.0, 1.0)" in done.stdout or command == "delays"
+
+
+SIMULATE = "simulate --arms .5,.4 --delay fixed:1 --rounds 9"
+DELAYED = "simulate --arms .5,.4 --rounds 9 --delay"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (f"{SIMULATE} --arms .5,1.4", "means[1]: must be between 0 and 1, got 1.4"),
+        (f"{SIMULATE} --arms .5", "means: at least two arms are needed, got 1"),
+        (f"{SIMULATE} --arms ''", "means: at least two arms are needed, got none"),
+        (f"{SIMULATE} --arms 3y0.1..0.2", "means: must be a number or a range such as 0.25..0.75, got '3y0.1..0.2'"),
+        (f"{DELAYED} pareto:-1", "delay.alpha: must be above 0, got -1"),
+        (f"{DELAYED} loss:1.5", "delay.p: must be between 0 and 1, got 1.5"),
+        (f"{DELAYED} parto:1", "delay: unknown law 'parto'; did you mean 'pareto'?"),
+        (f"{SIMULATE} --rounds -9", "rounds: must be at least 1, got -9"),
+        (f"{SIMULATE} --rounds lots", "rounds: must be a whole number, got 'lots'"),
+        (f"{SIMULATE} --workers all", "workers: must be a whole number, got 'all'"),
+        ("paper --replications few", "replications: must be a whole number, got 'few'"),
+        ("simulate --arms .5,.4 --delay fixed:1", "rounds: is needed"),
+        (f"{SIMULATE} --policy tomson", "policies: unknown policy 'tomson'; did you mean 'thompson'?"),
+        (f"{SIMULATE} --replications 9999999999", "replications: 9999999999 would need"),
+        ("simulate none.toml", "none.toml: cannot be read: No such file or directory"),
+        ("simulate --round 9", "No such option: --round"),
+        ("paper --experiment fixd", "experiment: unknown experiment 'fixd'; did you mean 'fixed'?"),
+        ("paper --replications 0", "replications: must be at least 1, got 0"),
+        ("paper --seed -4", "seed: must be at least 0, got -4"),
+        ("paper --fixed-instance -4", "instance: must be at least 0, got -4"),
+        ("papr", "No such command 'papr'"),
+        (f"{SIMULATE} --out file/here", "--out: "),
+        ("paper --replications 1 --experiment geometric --out file", "--out: "),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(command: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    done = belated(*shlex.split(command), cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_misspelt_toml_key_is_named(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text('means = [0.5, 0.4]\ndelay = "fixed:1"\nrounds = 9\nreplication = 3\n')
+    done = belated("simulate", "study.toml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: study: unknown key 'replication'; did you mean 'replications'?\n",
+    )
+
+
+def test_ctrl_c_leaves_one_line_and_no_files(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from belated.cli import main; main()", "simulate", "--arms", "50x0.2..0.8",
+         "--delay", "fixed:9", "--rounds", "5000000", "--policy", "thompson", "--out", "kept"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    time.sleep(6)
+    assert process.poll() is None
+    began = time.perf_counter()
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert time.perf_counter() - began < 15
+    assert process.returncode == 130
+    assert errors.strip().splitlines()[-1] == "stopped; nothing was left half-written"
+    assert "Traceback" not in errors
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,107 @@
+"""Figures and reports: what is in them, that they open offline, and that they are whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from belated import InvalidInput, Result, Scenario, Split, Thompson, charts, paper, report, simulate
+from belated.delays import Fixed
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    world = Scenario(means=[0.6, 0.4], delay=Fixed(20), rounds=300)
+    return simulate(world, [Thompson(), Split()], replications=10, seed=1)
+
+
+@pytest.fixture(scope="module")
+def paper_results() -> dict[str, Result]:
+    wanted = ("fixed", "packet-loss", "geometric", "delay-sweep/0", "delay-sweep/50")
+    chosen = [
+        replace(each, scenario=replace(each.scenario, rounds=150), replications=3)
+        for each in paper.EXPERIMENTS
+        if each.name in wanted
+    ]
+    return paper.run(chosen)[0]
+
+
+def test_a_policy_has_one_look_everywhere_and_no_two_built_in_ones_share_it() -> None:
+    assert len({charts.look(policy) for policy in charts.LOOKS}) == len(charts.LOOKS)
+    assert len({look.colour for look in charts.LOOKS.values()}) == len(charts.LOOKS)
+    assert charts.look("my own") == charts.look("my own")
+
+
+@pytest.mark.parametrize(("log_x", "log_y"), [(False, False), (True, True), (False, True)])
+def test_a_chart_shows_every_policy_with_its_colour(result: Result, log_x: bool, log_y: bool) -> None:
+    spec = result.chart(log_x=log_x, log_y=log_y).to_dict()
+    scale = spec["layer"][1]["encoding"]["color"]["scale"]
+    assert dict(zip(scale["domain"], scale["range"], strict=True)) == {
+        policy: charts.look(policy).colour for policy in result.policies
+    }
+    values = spec["data"]["values"]
+    assert all(row["low"] <= row["regret"] <= row["high"] for row in values)
+    if log_y:
+        assert all(row["low"] > 0 for row in values)
+
+
+def test_charts_are_saved_as_svg_png_and_html(result: Result, tmp_path: Path) -> None:
+    for suffix, start in ((".svg", b"<svg"), (".png", b"\x89PNG"), (".html", b"<!DOCTYPE html>")):
+        charts.save(result.chart(title="A title"), tmp_path / f"chart{suffix}")
+        assert (tmp_path / f"chart{suffix}").read_bytes().lstrip().startswith(start)
+    assert "A title" in (tmp_path / "chart.svg").read_text()
+    assert not re.search(r"<script[^>]+src=", (tmp_path / "chart.html").read_text())
+
+
+def test_an_unknown_suffix_is_named(result: Result, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"chart: must end in \.svg, \.png, \.html, got '\.gif'"):
+        charts.save(result.chart(), tmp_path / "chart.gif")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_chart_of_one_replication_has_no_band(tmp_path: Path) -> None:
+    world = Scenario(means=[0.6, 0.4], delay=Fixed(2), rounds=30)
+    single = simulate(world, [Thompson()], replications=1)
+    charts.save(single.chart(), tmp_path / "chart.svg")
+
+
+def test_the_report_of_the_paper_is_whole_and_opens_offline(paper_results: dict[str, Result], tmp_path: Path) -> None:
+    provenance = {"command": "belated paper", "seed": 1, "versions": {"python": "3"}}
+    written = report.of_paper(paper_results, provenance).write(tmp_path)
+    names = {path.name for path in written}
+    assert names == {path.name for path in tmp_path.iterdir()}
+    assert {"report.html", "results.json", "figures.svg", "figures.png", "fixed.svg", "delay-sweep.png"} <= names
+    page = (tmp_path / "report.html").read_text()
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    for text in ("No single reading", "E1.1", "thompson", "belated paper", "PatientBandits"):
+        assert text in page
+    assert page.count("data:image/svg+xml;base64,") == sum(name.endswith(".svg") for name in names)
+
+
+def test_results_json_has_the_promised_form(paper_results: dict[str, Result], tmp_path: Path) -> None:
+    whole = report.of_paper(paper_results, {"command": "x", "seed": 1, "versions": {}})
+    whole.write(tmp_path)
+    read = json.loads((tmp_path / "results.json").read_text())
+    assert set(read) == {"provenance", "experiments", "claims"}
+    assert set(read["experiments"]) == set(paper_results)
+    for name, experiment in read["experiments"].items():
+        assert set(experiment) == {"rounds", "replications", "policies"}
+        for policy, curve in experiment["policies"].items():
+            assert set(curve) == {"round", "mean", "se"}
+            assert curve["round"][-1] == experiment["rounds"] == 150
+            assert curve["mean"] == paper_results[name].mean(policy).tolist()
+            assert len(curve["mean"]) == len(curve["se"]) == len(curve["round"])
+    for claim in read["claims"]:
+        assert set(claim) == {"id", "text", "reading", "verdict", "evidence"}
+        assert claim["verdict"] in ("holds", "fails", "cannot tell")
+
+
+def test_the_report_of_a_study(result: Result, tmp_path: Path) -> None:
+    written = report.of_study(result, title="Mine & yours").write(tmp_path)
+    page = written[-1].read_text()
+    assert "Mine &amp; yours" in page
+    assert "No single reading" not in page
