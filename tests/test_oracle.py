@@ -369,7 +369,6 @@ CUT = replace(DUEL, rounds=DUEL.rounds - 1)
 BUGS = [
     pytest.param(DUEL, "ucb1-nolog", partial(oracle, WAIT, OracleUCBNoLog), id="delay-1-for-0"),
     pytest.param(WAIT, "ucb1-nolog", partial(oracle, DUEL, OracleUCBNoLog), id="delay-0-for-1"),
-    pytest.param(WAIT, "thompson", partial(oracle, DUEL, OracleThompson), id="delay-0-for-1-thompson"),
     pytest.param(DUEL, "ucb1-nolog", partial(oracle, DUEL, FirstRewardLost), id="first-reward-lost"),
     pytest.param(DUEL, "thompson", partial(oracle, DUEL, ZerosLost), id="zeros-lost"),
     pytest.param(DUEL, "ucb1", partial(oracle, DUEL, NarrowUCB), id="ucb-radius"),

@@ -357,7 +357,7 @@ class Observed(Law):
     def quantile(self, q: float) -> float:
         # A step of mass zero at the start cannot happen, so q = 0 asks for the first positive level.
         index = first_at_least(self.levels, q if q > 0.0 else 5e-324)
-        return self.delays[index] if index < len(self.levels) else math.inf
+        return float(self.delays[index]) if index < len(self.levels) else math.inf
 
     def cdf(self, d: float) -> float:
         index = first_at_least(self.delays, np.floor(d) + 0.5)

@@ -51,9 +51,9 @@ class ThompsonState(NamedTuple):
 class Thompson(Policy):
     """Thompson sampling: pull the arm with the largest posterior draw.
 
-    theta_i ~ Beta(S_i + a, F_i + b), S_i and F_i from the revealed rewards; pull the largest theta_i. Wu & Wager (2022), Algorithm 1. `prior` is (a, b), the same for each arm. A reward r strictly between 0 and 1 adds
-    r to S and 1 - r to F, as the paper writes it, or with `coin` the toss of a Bernoulli(r), as Agrawal & Goyal analyse
-    it.
+    theta_i ~ Beta(S_i + a, F_i + b), S_i and F_i from the revealed rewards; pull the largest theta_i. Wu & Wager
+    (2022), Algorithm 1. `prior` is (a, b), the same for each arm. A reward r strictly between 0 and 1 adds r to S and 1
+    - r to F, as the paper writes it, or with `coin` the toss of a Bernoulli(r), as Agrawal & Goyal analyse it.
 
     >>> Thompson().start(arms=2, rounds=100).successes
     array([1., 1.])

@@ -42,7 +42,8 @@ class UCB1State(NamedTuple):
 class UCB1(Policy):
     """Delayed-UCB1: UCB1 on the rewards revealed so far.
 
-    Pull the largest mean_i + sqrt(2 log t / n_i), n_i the rewards revealed; unseen arms first, ties at random. Joulani, György & Szepesvári (2013). Without `log` the radius is sqrt(2 / n_i), as a caption of the paper says.
+    Pull the largest mean_i + sqrt(2 log t / n_i), n_i the rewards revealed; unseen arms first, ties at random. Joulani,
+    György & Szepesvári (2013). Without `log` the radius is sqrt(2 / n_i), as a caption of the paper says.
     """
 
     name: ClassVar[str] = "ucb1"
