@@ -55,7 +55,8 @@ def build(folder: Path) -> Path:
     if gcc is None:
         raise SystemExit(complain("gcc is not installed, and the yardstick is a C program", 2))
     source, program = Path(__file__).with_suffix(".c"), folder / "thompson"
-    subprocess.run([gcc, "-O3", "-march=native", "-o", program, source, "-lm"], check=True)
+    if subprocess.run([gcc, "-O3", "-march=native", "-o", program, source, "-lm"]).returncode:
+        raise SystemExit(complain("gcc cannot compile thompson.c", 2))
     return program
 
 

@@ -27,6 +27,7 @@ from belated import (
     delays,
     kernels,
 )
+from belated.law import steps
 from support import IID_LAWS
 
 probabilities = st.floats(0.001, 1.0)
@@ -84,7 +85,7 @@ def test_at_zero_the_quantile_is_a_delay_that_happens(law: Law) -> None:
 
 @given(laws)
 def test_steps_add_up_to_the_cdf(law: Law) -> None:
-    listed = list(delays.steps(law, 200))
+    listed = list(steps(law, 200))
     assert all(mass > 0 for _, mass in listed)
     assert [d for d, _ in listed] == sorted({d for d, _ in listed})
     assert math.fsum(mass for _, mass in listed) == pytest.approx(law.cdf(200), abs=1e-9)

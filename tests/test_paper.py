@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from belated import Between, Fixed, Geometric, Loss, Pareto, Queue, Result, Uniform, paper
-from belated.paper import CLAIMS, EXPERIMENTS, READINGS, Claim, Part, judge, lower, readings_with
+from belated import Between, Fixed, Geometric, Loss, Pareto, Queue, Result, Uniform, claims, paper
+from belated.claims import CLAIMS, READINGS, Claim, Part, judge, lower, readings_with
+from belated.paper import EXPERIMENTS
 
 BY_NAME = {each.name: each for each in EXPERIMENTS}
 
@@ -151,14 +152,14 @@ def test_what_is_the_same_is_run_once(small: tuple[list[paper.Experiment], dict[
 
 def test_whole_readings_count_every_claim_once(small: tuple[list[paper.Experiment], dict[str, Result]]) -> None:
     _, results = small
-    found = paper.findings(results)
-    wholes = paper.whole_readings(found)
+    found = claims.findings(results)
+    wholes = claims.whole_readings(found)
     assert len(wholes) == 2 ** len(READINGS)
-    claims = {finding.claim.id for finding in found if "UNIFORM" not in finding.reading}
+    judged = {finding.claim.id for finding in found if "UNIFORM" not in finding.reading}
     for whole in wholes:
         packet = {f.claim.id for f in found if f.reading.items() <= whole.reading.items()}
         assert whole.holds + whole.fails + whole.cannot_tell == len(packet)
-    assert claims
+    assert judged
 
 
 def test_a_fixed_instance_is_kept_over_replications() -> None:

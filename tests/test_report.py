@@ -43,7 +43,7 @@ def test_a_chart_shows_every_policy_with_its_colour(result: Result, log_x: bool,
     assert dict(zip(scale["domain"], scale["range"], strict=True)) == {
         policy: charts.look(policy).colour for policy in result.policies
     }
-    values = spec["data"]["values"]
+    values = json.loads(spec["datasets"][spec["data"]["name"]])
     assert all(row["low"] <= row["regret"] <= row["high"] for row in values)
     if log_y:
         assert all(row["low"] > 0 for row in values)

@@ -12,7 +12,6 @@ from belated.delays import (
     Exponential,
     Fixed,
     Geometric,
-    Law,
     Loss,
     Mixture,
     Observed,
@@ -22,6 +21,7 @@ from belated.delays import (
     Uniform,
 )
 from belated.inputs import Between, InvalidInput
+from belated.law import Law
 from belated.marks import compiled
 from belated.policies import (
     QPMD,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,8 +77,9 @@ def _axis(log: bool) -> alt.Axis:
     return alt.Axis(**(axis | {"values": [10.0**power for power in range(-3, 10)]} if log else axis))  # type: ignore[arg-type]
 
 
-def _data(rows: list[dict[str, Any]]) -> alt.Data:
-    return alt.Data(values=rows)  # type: ignore[no-untyped-call]
+def _data(rows: list[dict[str, Any]]) -> alt.InlineData:
+    # As text, for Altair checks a list of records against its schema row by row, which takes seconds.
+    return alt.InlineData(values=json.dumps(rows), format=alt.JsonDataFormat(type="json"))
 
 
 def _rows(result: Result, log: bool) -> list[dict[str, Any]]:
@@ -167,22 +169,25 @@ def _finished(chart: Any) -> Any:
     )
 
 
-def rendered(chart: Any, suffix: str) -> bytes:
-    """The chart as the bytes of an .svg, .png or .html file; the HTML opens offline."""
+def rendered(chart: Any, *suffixes: str) -> list[bytes]:
+    """The chart as the bytes of .svg, .png or .html files, in the order asked; the HTML opens offline."""
     import vl_convert
 
+    for suffix in suffixes:
+        if suffix not in FORMATS:
+            raise InvalidInput("chart", f"must end in {', '.join(FORMATS)}, got {suffix!r}")
     spec = (chart if chart.config is not alt.Undefined else _finished(chart)).to_dict()
-    if suffix == ".svg":
-        return vl_convert.vegalite_to_svg(spec).encode()
-    if suffix == ".png":
-        return vl_convert.vegalite_to_png(spec, scale=2)
-    if suffix == ".html":
-        return vl_convert.vegalite_to_html(spec, bundle=True).encode()
-    raise InvalidInput("chart", f"must end in {', '.join(FORMATS)}, got {suffix!r}")
+    svg = vl_convert.vegalite_to_svg(spec) if {".svg", ".png"} & set(suffixes) else ""
+    makers = {
+        ".svg": lambda: svg.encode(),
+        ".png": lambda: vl_convert.svg_to_png(svg, scale=2),
+        ".html": lambda: vl_convert.vegalite_to_html(spec, bundle=True).encode(),
+    }
+    return [makers[suffix]() for suffix in suffixes]
 
 
 def save(chart: Any, path: str | Path) -> None:
     """Write the chart as its suffix says, whole or not at all."""
-    data = rendered(chart, Path(path).suffix.lower())
+    (data,) = rendered(chart, Path(path).suffix.lower())
     with written_whole(Path(path)) as file:
         file.write(data)

@@ -65,7 +65,7 @@ def paper(
     with screen.waiting("drawing the figures"):
         written = whole.write(out)
     screen.finals(whole)
-    screen.claims(whole.findings)
+    screen.verdicts(whole.findings)
     screen.files(written)
 
 

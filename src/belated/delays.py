@@ -11,89 +11,14 @@ compiles; the simulator compiles them, everything else calls them as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from belated.inputs import Between, InvalidInput, Number, listed, nearest, number, probability
-from belated.marks import compiled
-
-
-@compiled
-def smallest(law: Any, guess: float, q: float) -> float:
-    """The smallest whole d with `law.cdf(d) >= q` > 0, given the real solution `guess` up to rounding errors."""
-    # np.ceil, for math.ceil makes an integer, which wraps when compiled.
-    d = float(np.ceil(guess))
-    # The rounding of `guess` matters only beside a whole number; elsewhere its ceiling is the answer.
-    if abs(guess - np.rint(guess)) < 1e-9 * (1.0 + abs(guess)) and abs(guess) < 1e15:
-        d = float(np.rint(guess))
-        while law.cdf(d) < q:
-            d += 1.0
-        while law.cdf(d - 1.0) >= q:
-            d -= 1.0
-    return d
-
-
-@compiled
-def first_at_least(levels: Any, q: float) -> int:
-    """The first index i with `levels[i] >= q` (levels ascend), or their number."""
-    low, high = 0, len(levels)
-    while low < high:
-        middle = (low + high) // 2
-        if levels[middle] >= q:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@dataclass(frozen=True)
-class Law:
-    """What every delay law is. Derive a frozen dataclass and give it `quantile` and `cdf`."""
-
-    memory: ClassVar[int] = 0
-    """How many numbers an arm carries from round to round, for laws that are not i.i.d."""
-    iid: ClassVar[bool] = True
-    """Whether delays are independent of rewards and of one another: whether `quantile` and `cdf` tell all."""
-
-    def quantile(self, q: float) -> float:
-        """The smallest d with P(l <= d) >= q."""
-        raise NotImplementedError
-
-    def cdf(self, d: float) -> float:
-        """P(l <= d)."""
-        raise NotImplementedError
-
-    def delay(self, memory: Any, t: int, reward: float, v: float) -> float:
-        """The delay of round t's reward, from the visitor's uniform v. `memory` is the arm's own, to read and write."""
-        return self.quantile(v)
-
-    def compiled_form(self) -> Law:
-        """The law whose fields are numbers, tuples of numbers and laws, that is compiled in this one's place."""
-        return self
-
-    def draw(self, rng: np.random.Generator) -> Law:
-        """This law with its ranges drawn."""
-        changes: dict[str, Any] = {}
-        for name, value in self.parameters():
-            if isinstance(value, Between | Law):
-                changes[name] = value.draw(rng)
-            elif isinstance(value, tuple) and any(isinstance(part, Law) for part in value):
-                changes[name] = tuple(part.draw(rng) if isinstance(part, Law) else part for part in value)
-        return replace(self, **changes) if changes else self
-
-    def parameters(self) -> Iterator[tuple[str, Any]]:
-        return ((each.name, getattr(self, each.name)) for each in fields(self))
-
-    def is_drawn(self) -> bool:
-        """Whether some parameter is a range, to be drawn for each arm of each instance."""
-        values = [value for _, value in self.parameters()]
-        parts = [part for value in values if isinstance(value, tuple) for part in value]
-        return any(
-            isinstance(value, Between) or (isinstance(value, Law) and value.is_drawn()) for value in values + parts
-        )
+from belated.inputs import InvalidInput, Number, listed, nearest, number, probability
+from belated.law import Law, first_at_least, refuse_unless_iid, smallest
 
 
 @dataclass(frozen=True)
@@ -404,31 +329,6 @@ class RewardDependent(Law):
 
     def compiled_form(self) -> Law:
         return replace(self, success=self.success.compiled_form(), failure=self.failure.compiled_form())
-
-
-def refuse_unless_iid(where: str, law: object) -> None:
-    """Refuse what has no one quantile function."""
-    if not isinstance(law, Law):
-        raise InvalidInput(where, f"must be a delay law, got {law!r}")
-    if not law.iid:
-        raise InvalidInput(where, f"must be a law of independent delays, got {type(law).__name__}")
-
-
-def steps(law: Law, limit: float) -> Iterator[tuple[float, float]]:
-    """Each delay up to `limit` that happens, with its probability, in order.
-
-    >>> list(steps(Uniform(2, 3), 10))
-    [(2.0, 0.5), (3.0, 0.5)]
-    """
-    before, d = 0.0, law.quantile(0.0)
-    while d <= limit:
-        level = law.cdf(d)
-        if level > before:
-            yield d, level - before
-        before = level
-        if level >= 1.0:
-            return
-        d = max(d + 1.0, law.quantile(math.nextafter(level, 2.0)))
 
 
 LAWS: dict[str, type[Law]] = {

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from belated.delays import Law
+from belated.law import Law
 
 
 class World(NamedTuple):

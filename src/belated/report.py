@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from belated import paper
+from belated import claims, paper
 from belated.result import Result, written_whole
 
 
@@ -32,7 +32,7 @@ class Report:
     provenance: dict[str, Any]
     figures: Sequence[Figure]
     titles: Mapping[str, str] = field(default_factory=dict)
-    findings: Sequence[paper.Finding] = ()
+    findings: Sequence[claims.Finding] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The form of results.json."""
@@ -48,11 +48,9 @@ class Report:
 
         written, pictures = [], {}
         for figure in self.figures:
-            for suffix in (".svg", ".png"):
-                data = charts.rendered(figure.chart, suffix)
-                written.append(_write(folder / f"{figure.name}{suffix}", data))
-                if suffix == ".svg":
-                    pictures[figure.name] = base64.b64encode(data).decode()
+            svg, png = charts.rendered(figure.chart, ".svg", ".png")
+            written += [_write(folder / f"{figure.name}.svg", svg), _write(folder / f"{figure.name}.png", png)]
+            pictures[figure.name] = base64.b64encode(svg).decode()
         text = json.dumps(self.to_dict(), allow_nan=False)
         written.append(_write(folder / "results.json", text.encode()))
         written.append(_write(folder / "report.html", self._page(pictures).encode()))
@@ -67,18 +65,12 @@ class Report:
         return environment.from_string(template).render(
             report=self,
             pictures=pictures,
-            claims=by_claim(self.findings),
-            wholes=paper.whole_readings(list(self.findings)) if self.findings else [],
-            readings=paper.READINGS,
+            claims=claims.by_claim(self.findings),
+            wholes=claims.whole_readings(list(self.findings)) if self.findings else [],
+            all_claims=len(claims.CLAIMS),
+            readings=claims.READINGS,
+            readings_with=claims.readings_with,
         )
-
-
-def by_claim(findings: Sequence[paper.Finding]) -> list[tuple[paper.Claim, list[paper.Finding]]]:
-    """The findings of each claim, in order."""
-    grouped: dict[str, tuple[paper.Claim, list[paper.Finding]]] = {}
-    for finding in findings:
-        grouped.setdefault(finding.claim.id, (finding.claim, []))[1].append(finding)
-    return list(grouped.values())
 
 
 def _write(path: Path, data: bytes) -> Path:
@@ -119,5 +111,5 @@ def of_paper(results: Mapping[str, Result], provenance: dict[str, Any]) -> Repor
         provenance,
         figures,
         titles,
-        paper.findings(results),
+        claims.findings(results),
     )

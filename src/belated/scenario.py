@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from belated.delays import Law
 from belated.inputs import Between, InvalidInput, nearest, number, probability
+from belated.law import Law
 
 REWARDS = ("bernoulli", "uniform")
 
@@ -92,7 +92,7 @@ class Scenario:
         if self.instance is not None:
             rng = np.random.default_rng(self.instance)
         if isinstance(self.means, Between):
-            means = np.array([self.means.draw(rng) for _ in range(self.arms or 0)])
+            means = self.means.low + (self.means.high - self.means.low) * rng.random(self.arms)
         else:
             means = np.array(self.means)
         templates = (self.delay,) * len(means) if isinstance(self.delay, Law) else self.delay

@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from belated import paper
-from belated.report import Report, by_claim
+from belated import claims
+from belated.report import Report
 from belated.result import Result
 from belated.simulate import Progress as Callback
 
@@ -22,7 +22,7 @@ errors = Console(stderr=True, highlight=False)
 # Piped to a file, tables must not be cut at 80 columns.
 output = Console(highlight=False, soft_wrap=False, width=None if os.isatty(1) else 160)
 
-_COLOURS: dict[paper.Verdict, str] = {"holds": "green", "fails": "red", "cannot tell": "yellow"}
+_COLOURS: dict[claims.Verdict, str] = {"holds": "green", "fails": "red", "cannot tell": "yellow"}
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def finals(report: Report) -> None:
     output.print(table)
 
 
-def claims(findings: Sequence[paper.Finding]) -> None:
+def verdicts(findings: Sequence[claims.Finding]) -> None:
     """A line a claim and verdict, with the readings under which it is so."""
     if not findings:
         return
@@ -82,17 +82,17 @@ def claims(findings: Sequence[paper.Finding]) -> None:
     table.add_column("claim", ratio=5)
     table.add_column("verdict", no_wrap=True)
     table.add_column("read as", ratio=4)
-    for claim, found in by_claim(findings):
+    for claim, found in claims.by_claim(findings):
         name, text = claim.id, claim.text
         for verdict, colour in _COLOURS.items():
             if any(finding.verdict == verdict for finding in found):
-                shown = "; ".join(paper.readings_with(found, verdict))
+                shown = "; ".join(claims.readings_with(found, verdict))
                 table.add_row(name, text, f"[{colour}]{verdict}[/]", escape(shown))
                 name = text = ""
     output.print(table)
-    wholes = paper.whole_readings(list(findings))
-    total, best = len(by_claim(findings)), wholes[0]
-    words = ", ".join(paper.READINGS[word][meaning] for word, meaning in best.reading.items())
+    wholes = claims.whole_readings(list(findings))
+    total, best = len(claims.by_claim(findings)), wholes[0]
+    words = ", ".join(claims.READINGS[word][meaning] for word, meaning in best.reading.items())
     if best.holds == total:
         output.print(f"Read as {escape(words)}, all {total} claims hold.")
     else:
@@ -100,6 +100,8 @@ def claims(findings: Sequence[paper.Finding]) -> None:
             f"No single reading makes all {total} claims hold. The best makes {best.holds} hold, {best.fails} fail and "
             f"leaves {best.cannot_tell} open: {escape(words)}."
         )
+    if total < len(claims.CLAIMS):
+        output.print(f"The other {len(claims.CLAIMS) - total} claims speak of experiments that were not run.")
 
 
 def comparison(result: Result) -> None:

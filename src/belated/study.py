@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from belated import delays, policies
-from belated.delays import Law
 from belated.inputs import Between, InvalidInput, listed, nearest
+from belated.law import Law
 from belated.policies import Policy
 from belated.scenario import Scenario
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from numpy.random import Generator
 
-from belated.delays import Law
+from belated.law import Law
 from belated.marks import compiled
 
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from belated.delays import Law, refuse_unless_iid
 from belated.inputs import InvalidInput, number
+from belated.law import Law, refuse_unless_iid
 from belated.marks import compiled
 from belated.policies.base import Policy, tied_argmax
 from belated.policies.effective import effective_trials

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.delays import Geometric, Law, steps
+from belated.delays import Geometric
+from belated.law import Law, steps
 
 
 class GeometricTrials(NamedTuple):

@@ -10,8 +10,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from belated.delays import Law, Pareto
+from belated.delays import Pareto
 from belated.inputs import InvalidInput, number
+from belated.law import Law
 from belated.policies.base import Policy, tied_argmax
 
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from belated.delays import Law
 from belated.inputs import InvalidInput
+from belated.law import Law
 from belated.policies.base import Policy
 from belated.policies.ucb import UCB1
 
