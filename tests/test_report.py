@@ -70,20 +70,23 @@ def test_a_chart_of_one_replication_has_no_band(tmp_path: Path) -> None:
 
 
 def test_the_report_of_the_paper_is_whole_and_opens_offline(paper_results: dict[str, Result], tmp_path: Path) -> None:
-    provenance = {"command": "belated paper", "seed": 1, "versions": {"python": "3"}}
+    provenance = {"command": "belated paper & co", "seed": 1, "seconds": 2.0, "versions": {"python": "3"}}
     written = report.of_paper(paper_results, provenance).write(tmp_path)
     names = {path.name for path in written}
     assert names == {path.name for path in tmp_path.iterdir()}
     assert {"report.html", "results.json", "figures.svg", "figures.png", "fixed.svg", "delay-sweep.png"} <= names
     page = (tmp_path / "report.html").read_text()
     assert not re.search(r'(src|href)="(?!data:)', page)
-    for text in ("No single reading", "E1.1", "thompson", "belated paper", "PatientBandits"):
+    for text in ("No single reading", "E1.1", "thompson", "belated paper &amp; co", "PatientBandits"):
         assert text in page
+    origin = "belated paper & co; seed 1; 2.0 s; python 3"
+    assert f"<desc>{origin.replace('&', '&amp;')}</desc>" in (tmp_path / "fixed.svg").read_text()
+    assert origin.encode() in (tmp_path / "fixed.png").read_bytes()
     assert page.count("data:image/svg+xml;base64,") == sum(name.endswith(".svg") for name in names)
 
 
 def test_results_json_has_the_promised_form(paper_results: dict[str, Result], tmp_path: Path) -> None:
-    whole = report.of_paper(paper_results, {"command": "x", "seed": 1, "versions": {}})
+    whole = report.of_paper(paper_results, {"command": "x", "seed": 1, "seconds": 2.0, "versions": {}})
     whole.write(tmp_path)
     read = json.loads((tmp_path / "results.json").read_text())
     assert set(read) == {"provenance", "experiments", "claims"}

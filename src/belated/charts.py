@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.sax.saxutils import escape
 
 import altair as alt
 import numpy as np
@@ -132,7 +135,7 @@ def side_by_side(results: Mapping[str, Result], titles: Mapping[str, str], *, co
         regret(result, title=titles[name], width=250, height=190, legend_columns=len(shown), policies=shown)
         for name, result in results.items()
     ]
-    return _finished(
+    return finished(
         alt.concat(*panels, columns=columns, spacing={"row": 84, "column": 64}, align="all", bounds="flush")
     )
 
@@ -156,7 +159,8 @@ def sweep(results: Mapping[float, Result], *, title: str, axis: str) -> alt.Laye
     return alt.LayerChart(layer=[line, bars, points])
 
 
-def _finished(chart: Any) -> Any:
+def finished(chart: Any) -> Any:
+    """The chart with the house's fonts and lines. A finished chart can be saved, not put into another one."""
     return (
         chart.configure_axis(
             labelFontSize=12, titleFontSize=12, titleFontWeight="normal", gridColor="#e6e6e6", grid=True
@@ -169,21 +173,38 @@ def _finished(chart: Any) -> Any:
     )
 
 
-def rendered(chart: Any, *suffixes: str) -> list[bytes]:
-    """The chart as the bytes of .svg, .png or .html files, in the order asked; the HTML opens offline."""
+def rendered(chart: Any, *suffixes: str, description: str = "") -> list[bytes]:
+    """The chart as the bytes of .svg, .png or .html files, in the order asked; the HTML opens offline.
+
+    `description` is written into an SVG and a PNG, where viewers show it: where the picture comes from.
+    """
     import vl_convert
 
     for suffix in suffixes:
         if suffix not in FORMATS:
             raise InvalidInput("chart", f"must end in {', '.join(FORMATS)}, got {suffix!r}")
-    spec = (chart if chart.config is not alt.Undefined else _finished(chart)).to_dict()
+    spec = (chart if chart.config is not alt.Undefined else finished(chart)).to_dict()
     svg = vl_convert.vegalite_to_svg(spec) if {".svg", ".png"} & set(suffixes) else ""
     makers = {
-        ".svg": lambda: svg.encode(),
-        ".png": lambda: vl_convert.svg_to_png(svg, scale=2),
+        ".svg": lambda: _described_svg(svg, description).encode(),
+        ".png": lambda: _described_png(vl_convert.svg_to_png(svg, scale=2), description),
         ".html": lambda: vl_convert.vegalite_to_html(spec, bundle=True).encode(),
     }
     return [makers[suffix]() for suffix in suffixes]
+
+
+def _described_svg(svg: str, description: str) -> str:
+    start = svg.index(">", svg.index("<svg")) + 1
+    return f"{svg[:start]}<desc>{escape(description)}</desc>{svg[start:]}" if description else svg
+
+
+def _described_png(png: bytes, description: str) -> bytes:
+    """A PNG with an iTXt chunk before its last one, which is IEND and takes 12 bytes."""
+    if not description:
+        return png
+    body = b"iTXtDescription\0\0\0\0\0" + description.encode()
+    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    return png[:-12] + chunk + png[-12:]
 
 
 def save(chart: Any, path: str | Path) -> None:

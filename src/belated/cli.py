@@ -66,6 +66,7 @@ def paper(
         written = whole.write(out)
     screen.finals(whole)
     screen.verdicts(whole.findings)
+    screen.origin(whole)
     screen.files(written)
 
 
@@ -114,6 +115,7 @@ def simulate(
     whole = report.of_study(result, title=study.stem if study else "A study")
     screen.finals(whole)
     screen.comparison(result)
+    screen.origin(whole)
     if out:
         with screen.waiting("drawing the figures"):
             written = whole.write(out)

@@ -34,6 +34,13 @@ class Report:
     titles: Mapping[str, str] = field(default_factory=dict)
     findings: Sequence[claims.Finding] = ()
 
+    @property
+    def origin(self) -> str:
+        """Where it comes from, in a line."""
+        made = self.provenance
+        versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
+        return f"{made['command']}; seed {made['seed']}; {made['seconds']:.1f} s; {versions}"
+
     def to_dict(self) -> dict[str, Any]:
         """The form of results.json."""
         return {
@@ -48,7 +55,7 @@ class Report:
 
         written, pictures = [], {}
         for figure in self.figures:
-            svg, png = charts.rendered(figure.chart, ".svg", ".png")
+            svg, png = charts.rendered(figure.chart, ".svg", ".png", description=self.origin)
             written += [_write(folder / f"{figure.name}.svg", svg), _write(folder / f"{figure.name}.png", png)]
             pictures[figure.name] = base64.b64encode(svg).decode()
         text = json.dumps(self.to_dict(), allow_nan=False)

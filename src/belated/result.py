@@ -9,15 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from belated.inputs import InvalidInput, nearest, number
-
-if TYPE_CHECKING:
-    import altair
-
 
 _ARRAYS = ("rounds", "regret", "pulls", "fates", "seconds")
 
@@ -169,11 +165,11 @@ class Result:
             policies[policy] = {"round": self.rounds.tolist(), "mean": self.mean(policy).tolist(), "se": errors}
         return {"rounds": int(self.rounds[-1]), "replications": self.replications, "policies": policies}
 
-    def chart(self, **options: Any) -> altair.LayerChart:
+    def chart(self, **options: Any) -> Any:
         """Regret against rounds with 95 % bands; see `charts.regret` for the options."""
         from belated import charts
 
-        return charts.regret(self, **options)
+        return charts.finished(charts.regret(self, **options))
 
     def save(self, path: str | Path) -> None:
         """Write all of it to one .npz file."""

@@ -126,6 +126,11 @@ def listing(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     output.print(table)
 
 
+def origin(report: Report) -> None:
+    """Where the numbers come from."""
+    output.print(escape(report.origin), style="dim")
+
+
 def files(written: Sequence[Path]) -> None:
     """Where to look."""
     page = next((path for path in written if path.name == "report.html"), written[-1])
