@@ -36,7 +36,7 @@ simple_laws = st.one_of(
     st.builds(Geometric, probabilities),
     st.builds(lambda low, span: Uniform(low, low + span), st.integers(0, 10**5), st.integers(0, 10**5)),
     st.builds(Pareto, st.floats(0.05, 5.0)),
-    st.builds(Loss, st.floats(0.0, 1.0)),
+    st.builds(Loss, st.one_of(st.just(0.0), probabilities)),
     st.builds(Exponential, st.floats(0.01, 1e5)),
     st.builds(
         lambda gaps, masses: Observed(np.cumsum(gaps).tolist(), (np.cumsum(masses) / max(1.0, sum(masses))).tolist()),
@@ -44,9 +44,10 @@ simple_laws = st.one_of(
         st.lists(st.floats(0.01, 0.5), min_size=3, max_size=3),
     ),
 )
+weights = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(1e-9, 1.0 - 1e-9))
 laws = st.one_of(
     simple_laws,
-    st.builds(lambda w, one, other: Mixture([w, 1 - w], [one, other]), st.floats(0.0, 1.0), simple_laws, simple_laws),
+    st.builds(lambda w, one, other: Mixture([w, 1 - w], [one, other]), weights, simple_laws, simple_laws),
 )
 
 
@@ -58,7 +59,7 @@ def test_the_quantile_is_the_smallest_delay_that_reaches_q(law: Law, q: float) -
         return
     assert d == math.floor(d) >= 0
     if d < 1e12:  # beyond, neighbouring whole numbers have the same CDF in double precision
-        assert law.cdf(d) >= q
+        assert law.cdf(d) >= q * (1 - 1e-15)  # the weights of a mixture are rounded
         assert d == 0 or law.cdf(d - 1) < q or d == law.quantile(0.0)
 
 

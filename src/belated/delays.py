@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from belated.inputs import InvalidInput, Number, listed, nearest, number, probability
-from belated.law import Law, first_at_least, refuse_unless_iid, smallest
+from belated.law import Law, first_at_least, refuse_unless_iid, searched, smallest
 
 
 @dataclass(frozen=True)
@@ -142,10 +142,7 @@ class Loss(Law):
         probability("delay.p", self.p)
 
     def quantile(self, q: float) -> float:
-        return 0.0 if q <= self.p else math.inf
-
-    def delay(self, memory: Any, t: int, reward: float, v: float) -> float:
-        return 0.0 if v < self.p else math.inf  # v lies in [0, 1): strict, so that p = 0 never arrives
+        return 0.0 if q <= self.p > 0.0 else math.inf
 
     def cdf(self, d: float) -> float:
         return float(self.p) if d >= 0.0 else 0.0
@@ -184,25 +181,13 @@ class Blend(Law):
     second: Law
 
     def quantile(self, q: float) -> float:
-        one, other = self.first.quantile(q), self.second.quantile(q)
-        low, limit = min(one, other), max(one, other)
-        if low == limit or self.cdf(low) >= q or q <= 0.0:
+        low = min(self.first.quantile(q), self.second.quantile(q))
+        if q <= 0.0:
             return low
-        if limit == math.inf and self.cdf(1e300) < q:
+        ever = self.cdf(1e300)
+        if q > ever * (1.0 + 1e-15):
             return math.inf
-        high = 2.0 * low + 1.0
-        while high < limit and self.cdf(high) < q:
-            low, high = high, 2.0 * high + 1.0
-        high = min(high, limit)
-        # Now cdf(low) < q <= cdf(high): halve until they are neighbours, as whole numbers or as floats.
-        middle = float(np.floor((low + high) / 2.0))
-        while low < middle < high:
-            if self.cdf(middle) >= q:
-                high = middle
-            else:
-                low = middle
-            middle = float(np.floor((low + high) / 2.0))
-        return high
+        return searched(self, low if low < math.inf else 0.0, min(q, ever))
 
     def cdf(self, d: float) -> float:
         return self.weight * self.first.cdf(d) + (1.0 - self.weight) * self.second.cdf(d)
@@ -240,10 +225,12 @@ class Mixture(Law):
         return self.compiled_form().cdf(d)
 
     def compiled_form(self) -> Law:
-        chain, mass = self.laws[-1].compiled_form(), self.weights[-1]
-        for weight, law in zip(self.weights[-2::-1], self.laws[-2::-1], strict=True):
+        parts = [(weight, law) for weight, law in zip(self.weights, self.laws, strict=True) if weight > 0.0]
+        mass, last = parts.pop()
+        chain = last.compiled_form()
+        for weight, law in reversed(parts):
             mass += weight
-            chain = Blend(weight / mass if mass > 0 else 0.0, law.compiled_form(), chain)
+            chain = Blend(weight / mass, law.compiled_form(), chain)
         return chain
 
 

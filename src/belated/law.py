@@ -18,14 +18,27 @@ def smallest(law: Any, guess: float, q: float) -> float:
     """The smallest whole d with `law.cdf(d) >= q` > 0, given the real solution `guess` up to rounding errors."""
     # np.ceil, for math.ceil makes an integer, which wraps when compiled.
     d = float(np.ceil(guess))
-    # The rounding of `guess` matters only beside a whole number; elsewhere its ceiling is the answer.
-    if abs(guess - np.rint(guess)) < 1e-9 * (1.0 + abs(guess)) and abs(guess) < 1e15:
-        d = float(np.rint(guess))
-        while law.cdf(d) < q:
-            d += 1.0
-        while law.cdf(d - 1.0) >= q:
-            d -= 1.0
-    return d
+    # Rounding matters beside a whole number and, as 1 - q loses its digits, in the far tail; elsewhere d is the answer.
+    beside = abs(guess - np.rint(guess)) < 1e-9 * (1.0 + abs(guess))
+    return searched(law, d, q) if d < 1e15 and (beside or q > 1.0 - 1e-6) else d
+
+
+@compiled
+def searched(law: Any, start: float, q: float) -> float:
+    """The smallest whole d with `law.cdf(d) >= q` > 0, looked for around `start`; some d must have it."""
+    low, high, reach = start - 1.0, start, 1.0
+    while low >= 0.0 and law.cdf(low) >= q:
+        low, high, reach = low - reach, low, 2.0 * reach
+    while law.cdf(high) < q:
+        low, high, reach = high, high + reach, 2.0 * reach
+    middle = float(np.floor((low + high) / 2.0))
+    while low < middle < high:  # until they are neighbours, as whole numbers or as floats
+        if law.cdf(middle) >= q:
+            high = middle
+        else:
+            low = middle
+        middle = float(np.floor((low + high) / 2.0))
+    return high
 
 
 @compiled

@@ -1,0 +1,8 @@
+"""Settings of the tests as a whole."""
+
+from hypothesis import settings
+
+# The same examples in every run: a failure can be repeated. `--hypothesis-profile=search` looks for new ones.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("search", max_examples=20_000, deadline=None)
+settings.load_profile("same")
