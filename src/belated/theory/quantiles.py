@@ -1,0 +1,142 @@
+"""The best quantiles of a bound: exact minima over the steps of the delay laws, by branch and bound.
+
+Every bound weighs, for each arm, observations that are not seen, a multiple of 1/q, against waiting for them, a
+multiple of d(q). Only the steps of the law matter: a delay d, with the largest q that it has, q = P(l <= d). Between
+two steps both parts are known to within their ends, and that decides where to look. Delays beyond the horizon are not
+considered: an arm that waits longer than that has a bound above its trivial one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from belated.law import Law
+
+
+class Choice(NamedTuple):
+    """A quantile q, the delay d(q), and what they cost."""
+
+    cost: float
+    q: float
+    delay: float
+
+
+NEVER = Choice(math.inf, math.nan, math.inf)
+
+
+@lru_cache(maxsize=4096)
+def cheapest(law: Law, observations: float, waiting: float, horizon: int) -> Choice:
+    """The q that minimises observations / q + waiting * d(q), over all q with d(q) <= horizon.
+
+    Branch and bound on d: within [low, high] the cost is at least observations / P(l <= high) + waiting * low.
+
+    >>> from belated import Uniform
+    >>> cheapest(Uniform(1, 4), 10.0, 1.0, 100)
+    Choice(cost=14.0, q=1.0, delay=4.0)
+    """
+
+    def cost(d: float) -> float:
+        q = law.cdf(d)
+        return observations / q + waiting * d if q > 0.0 else math.inf
+
+    low, high = law.quantile(0.0), float(horizon)
+    if low > high:
+        return NEVER
+    best, delay = min((cost(d), d) for d in (low, high))
+    parts = [(0.0, low, high)]
+    while parts:
+        least, low, high = heapq.heappop(parts)
+        if least >= best:
+            break
+        middle = float(math.floor((low + high) / 2.0))
+        for d in (middle, middle + 1.0):
+            best, delay = min((best, delay), (cost(d), d))
+        for left, right in ((low, middle), (middle + 1.0, high)):
+            if left < right:
+                q = law.cdf(right)
+                bound = observations / q + waiting * left if q > 0.0 else math.inf
+                if bound < best:
+                    heapq.heappush(parts, (bound, left, right))
+    return Choice(best, law.cdf(delay), delay) if best < math.inf else NEVER
+
+
+TOLERANCE = 1e-6
+"""Where the choices of the arms are tied to one another, the cost is minimal but for this fraction of it."""
+
+
+@lru_cache(maxsize=512)
+def _levels(law: Law, horizon: int) -> np.ndarray:
+    """P(l <= d) for d = 0 … horizon."""
+    return np.array([law.cdf(float(d)) for d in range(horizon + 1)])
+
+
+def together(
+    laws: Sequence[Law], observations: Sequence[float], gaps: Sequence[float], waiting: float, horizon: int
+) -> tuple[float, list[Choice]]:
+    """The quantiles of all arms that minimise sum_i observations_i / q_i + waiting * max_(i > 0) (d_0 + d_i) gap_i.
+
+    Given d_0 and the maximum M, each d_i is the largest that M allows, so it is a search in two dimensions, by branch
+    and bound on boxes [d_0 from, to] x [M from, to]. An arm 0 without observations to wait for has d_0 = 0.
+    """
+    distinct = {law: place for place, law in enumerate(dict.fromkeys(laws))}
+    table, places = np.stack([_levels(law, horizon) for law in distinct]), [distinct[law] for law in laws]
+    need, gap = np.asarray(observations, float), np.asarray(gaps, float)[1:]
+    owners = places[1:]
+
+    def least(d: np.ndarray, maximum: np.ndarray) -> np.ndarray:
+        """The observations' cost of the arms but the first, if they wait as long as the maximum allows."""
+        longest = np.floor(maximum[:, None] / gap - d[:, None] + 1e-9)
+        level = table[owners, np.clip(longest, 0, horizon).astype(np.int64)]
+        level[longest < 0] = 0.0
+        with np.errstate(divide="ignore"):
+            cost: np.ndarray = (need[1:] / level).sum(axis=1)
+        return cost
+
+    def first(d: np.ndarray) -> np.ndarray:
+        if need[0] == 0.0:
+            return np.zeros(len(d))
+        with np.errstate(divide="ignore"):
+            cost: np.ndarray = need[0] / table[places[0], d.astype(np.int64)]
+        return cost
+
+    top = 2.0 * horizon * gap.max()
+    boxes = np.array([[0.0, 0.0 if need[0] == 0.0 else horizon, 0.0, top]])
+    best, winner = math.inf, np.zeros(2)
+    while len(boxes):
+        low, high, under, over = boxes.T
+        for d, maximum in ((low, over), (high, over), (low, under)):
+            costs = first(d) + least(d, maximum) + waiting * maximum
+            at = int(costs.argmin())
+            if costs[at] < best:
+                best, winner = float(costs[at]), np.array([d[at], maximum[at]])
+        bounds = first(high) + least(low, over) + waiting * under
+        boxes = _halved(boxes[bounds < best * (1.0 - TOLERANCE)], waiting, gap.max())
+    return best, _choices(winner, [table[place] for place in places], gap, need, horizon)
+
+
+def _halved(boxes: np.ndarray, waiting: float, gap: float) -> np.ndarray:
+    """Each box cut in two along the side that costs more."""
+    low, high, under, over = boxes.T
+    across = (high - low) * gap >= over - under
+    middle, level = np.floor((low + high) / 2.0), (under + over) / 2.0
+    one = np.column_stack([low, np.where(across, middle, high), under, np.where(across, over, level)])
+    other = np.column_stack([np.where(across, middle + 1.0, low), high, np.where(across, under, level), over])
+    return np.concatenate([one, other[other[:, 0] <= other[:, 1]]])
+
+
+def _choices(
+    winner: np.ndarray, levels: Sequence[np.ndarray], gap: np.ndarray, need: np.ndarray, horizon: int
+) -> list[Choice]:
+    """The quantile of each arm at the best (d_0, M): the smallest delay with its level."""
+    longest = np.concatenate([winner[:1], np.clip(np.floor(winner[1] / gap - winner[0] + 1e-9), 0, horizon)])
+    chosen = []
+    for level, d, observations in zip(levels, longest.astype(int), need, strict=True):
+        q = float(level[d])
+        chosen.append(Choice(observations / q if q > 0 else math.inf, q, float(np.searchsorted(level, q))))
+    return chosen
