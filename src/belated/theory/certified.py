@@ -129,7 +129,7 @@ def _least_pulls(asked: Problem, arm: int) -> Pulls:
     if asked.rounds * divergence(low, asked.means[asked.best]) < 2.0:  # far too few rounds to tell them apart
         return Pulls(float(asked.rounds), 0.0, 0.0, math.nan, math.nan, NONE, NONE)
     search = minimize_scalar(
-        lambda share: _pulls(asked, arm, low + share * gap, SEARCH).total,
+        lambda share: min(_pulls(asked, arm, low + share * gap, SEARCH).total, 1e3 * asked.rounds),
         bounds=(0.1, 0.8),
         method="bounded",
         options={"xatol": 0.04},

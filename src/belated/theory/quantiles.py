@@ -49,7 +49,7 @@ def cheapest(law: Law, observations: float, waiting: float, horizon: int) -> Cho
     if low > high:
         return NEVER
     best, delay = min((cost(d), d) for d in (low, high))
-    parts = [(0.0, low, high)]
+    parts = [(0.0, low, high)] if low < high else []
     while parts:
         least, low, high = heapq.heappop(parts)
         if least >= best:
@@ -138,5 +138,5 @@ def _choices(
     chosen = []
     for level, d, observations in zip(levels, longest.astype(int), need, strict=True):
         q = float(level[d])
-        chosen.append(Choice(observations / q if q > 0 else math.inf, q, float(np.searchsorted(level, q))))
+        chosen.append(Choice(observations / q, q, float(np.searchsorted(level, q))) if q > 0.0 else NEVER)
     return chosen

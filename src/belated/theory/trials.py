@@ -41,7 +41,8 @@ def _binomial(k: int, mean: float) -> tuple[np.ndarray, np.ndarray]:
     s = np.arange(k + 1.0)
     logs = gammaln(k + 1.0) - gammaln(s + 1.0) - gammaln(k - s + 1.0) + xlogy(s, mean) + xlog1py(k - s, -mean)
     kept = logs > -690.0
-    return s[kept], np.exp(logs[kept])
+    weights = np.exp(logs[kept])
+    return s[kept], weights / weights.sum()  # at a million the logarithms are off by 1e-9
 
 
 def all_trials(mean: float, cut: float, rounds: int) -> tuple[np.ndarray, float]:
