@@ -42,7 +42,7 @@ class Grid(NamedTuple):
 
 
 CONSTANTS = ("free", "paper", "printed")
-SEARCH, FINAL = Grid(2.0, 4.0, 6), Grid(1.06, 1.3, 20)
+SEARCH, FINAL = Grid(2.0, 4.0, 6), Grid(1.08, 1.4, 16)
 
 
 def thompson_certified(
@@ -122,7 +122,7 @@ NONE = Choice(0.0, math.nan, math.nan)
 
 
 def _least_pulls(asked: Problem, arm: int) -> Pulls:
-    """The bound at the cut that is best on a coarse grid of levels."""
+    """The bound at the cut that is best on a coarse grid of levels, for means further apart in fewer rounds."""
     from scipy.optimize import minimize_scalar
 
     low, gap = asked.means[arm], asked.gap(arm)
@@ -141,22 +141,33 @@ def _pulls(asked: Problem, arm: int, cut: float, grid: Grid) -> Pulls:
     """The least bound of an arm's pulls, for one cut, over the failure levels and the quantiles."""
     best, mean, rounds = asked.means[asked.best], asked.means[arm], asked.rounds
     own, other = asked.laws[arm], asked.laws[asked.best]
-    luck, ignored = _luck(best, cut, rounds, grid)
-    by_pulls = cheapest(other, luck.total, luck.peak, rounds)
+    wide = _stretch(best, mean) if grid is SEARCH else 1.0
+    brief = max(2, round(rounds / wide**2))
+    centre = 0.5 * (best + mean)
+    away, below, at = (centre + wide * (each - centre) for each in (best, mean, cut))
+    luck, ignored = _luck(away, at, brief, grid)
+    by_pulls = cheapest(other, wide**2 * luck.total, luck.peak, rounds)
     counts = [(1.0, by_pulls.cost, by_pulls)]
     if len(asked.means) == 2:
-        by_rounds = cheapest(other, luck.drag, luck.doubt, rounds)
+        by_rounds = cheapest(other, wide**2 * luck.drag, luck.doubt, rounds)
         counts.append((2.0, by_rounds.cost + luck.doubt, by_rounds))
-    exits, failures = _exits(mean, cut, rounds, grid)
+    exits, failures = _exits(below, at, brief, grid)
     found = []
     for observations, ever, allowed in zip(exits.mean, exits.ever, failures, strict=True):
-        learning = cheapest(own, float(observations), float(ever), rounds)
+        learning = cheapest(own, wide**2 * float(observations), float(ever), rounds)
         for times, doubting, choice in counts:
-            failing = times * float(allowed) + rounds * exits.late
+            failing = wide**2 * (times * float(allowed) + brief * exits.late)
             found.append(
-                Pulls(learning.cost, failing, doubting + ignored, cut, float(allowed), learning, choice),
+                Pulls(learning.cost, failing, doubting + wide**2 * ignored, cut, float(allowed), learning, choice),
             )
     return min(found, key=lambda pulls: pulls.total)
+
+
+def _stretch(best: float, mean: float) -> float:
+    """How much further apart the search takes the means to be. What takes n rounds then takes n / stretch^2, nearly."""
+    centre = 0.5 * (best + mean)
+    room = 2.0 * (min(centre, 1.0 - centre) - 0.05)
+    return max(1.0, min(0.25, room) / (best - mean))
 
 
 @lru_cache(maxsize=256)

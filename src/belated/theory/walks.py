@@ -129,10 +129,10 @@ class Paths:
 
     def _exceeds(self, n: int, s: np.ndarray) -> np.ndarray:
         """Whether g(n, s) exceeds each open level, told from the smaller tail."""
-        levels = self.levels[: len(s)]
-        above = bdtrc(s, n + 1, self.cut) > levels / (1.0 + levels)
-        below = bdtr(s, n + 1, self.cut) < 1.0 / (1.0 + levels)
-        exceeds: np.ndarray = np.where(levels <= 1.0, above, below) | (s < 0)
+        levels, low = self.levels[: len(s)], self.levels[: len(s)].searchsorted(1.0)
+        exceeds: np.ndarray = s < 0
+        exceeds[:low] |= bdtrc(s[:low], n + 1, self.cut) > (levels / (1.0 + levels))[:low]
+        exceeds[low:] |= bdtr(s[low:], n + 1, self.cut) < (1.0 / (1.0 + levels))[low:]
         return exceeds
 
     def _first_bound(self, n: int, level: float) -> int:
