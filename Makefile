@@ -30,6 +30,8 @@ bench: .venv/made ## time the simulator beside a C program
 	$(BIN)/python benchmarks/thompson.py
 
 verify: .venv/made ## slow statistical evidence, with figures, into out/verify
+	$(BIN)/python verification/lemmas.py
+	$(BIN)/python verification/certified.py
 	$(BIN)/python verification/oracle.py
 
 clean: ## remove what the verbs made
