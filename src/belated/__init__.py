@@ -7,7 +7,7 @@
 -1
 """
 
-from belated import delays, policies
+from belated import delays, policies, theory
 from belated.delays import (
     Exponential,
     Fixed,
@@ -70,4 +70,5 @@ __all__ = [
     "delays",
     "policies",
     "simulate",
+    "theory",
 ]

@@ -1,6 +1,8 @@
-"""The experiments of the paper, Section 4, as data; what it says of them is in `claims`.
+"""The experiments of the paper, Section 4, as data, and those for the questions that it leaves open.
 
-What the paper does not give is chosen here, and docs/reproduction.md lists it.
+What it says of them is in `claims`, and what the others answer in `questions`.
+
+What it does not give is chosen here, and docs/reproduction.md lists it.
 """
 
 from __future__ import annotations
@@ -57,6 +59,29 @@ def _packet_loss(name: str, title: str, best: float | None, at: float | None = N
 DELAYS = (0, 50, 250, 500, 1000)
 ARRIVALS = (0.05, 0.108, 0.25, 0.5, 0.75, 1.0)
 
+# The questions that the paper leaves open. One gap in each sweep, so that nothing but its axis changes: a wide one with
+# many arms, for 200 arms a fifth apart take far more than 20,000 rounds to learn.
+ARMS = (2, 5, 10, 20, 50, 100, 200)
+ARMS_MEANS = (0.9, 0.1)
+ARMS_DELAY = 250
+TWO_ARM_DELAYS = (0, 50, 100, 250, 500, 1000)
+TWO_ARM_MEANS = (0.6, 0.4)
+
+
+def _many(arms: int, delay: int) -> Experiment:
+    best, other = ARMS_MEANS
+    scenario = Scenario(means=[best] + [other] * (arms - 1), delay=Fixed(delay), rounds=5000)
+    title = f"{arms} arms, fixed delay {delay}"
+    return Experiment(f"arms-sweep-{delay}/{arms}", title, scenario, 40, ("thompson",), at=arms)
+
+
+def _two(delay: int) -> Experiment:
+    scenario = Scenario(means=TWO_ARM_MEANS, delay=Fixed(delay), rounds=10_000)
+    return Experiment(f"two-arm-sweep/{delay}", f"Two arms, fixed delay {delay}", scenario, 200, ("thompson",), delay)
+
+
+OPEN = (*(_many(arms, delay) for delay in (ARMS_DELAY, 0) for arms in ARMS), *map(_two, TWO_ARM_DELAYS))
+
 _LATE_ONES = RewardDependent(success=Fixed(1000), failure=Fixed(0))
 _LATE_ZEROS = RewardDependent(success=Fixed(0), failure=Fixed(1000))
 
@@ -99,6 +124,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         Scenario(means=[0.6, 0.5, 0.4], delay=Fixed(1000), rounds=20_000),
         200,
     ),
+    *OPEN,
 )
 
 # The figures of the paper, in its order; those of Section 4.2 beside one another.
@@ -125,13 +151,18 @@ def experiments(instance: int | None = None, replications: int | None = None) ->
     return chosen
 
 
+def _work(each: Experiment) -> int:
+    """About how long it takes, in a unit of its own."""
+    return each.scenario.rounds * each.replications * len(each.policies) * (each.scenario.arms or 0)
+
+
 def run(
     chosen: list[Experiment], *, seed: int = 1, workers: int | None = None, progress: Progress | None = None
 ) -> tuple[dict[str, Result], dict[str, Any]]:
     """The results of the experiments by name, and where they come from. What is the same is run once."""
     began = time.perf_counter()
     report = progress or (lambda what, fraction: None)
-    costs = [each.scenario.rounds * each.replications * (each.scenario.arms or 0) for each in chosen]
+    costs = [_work(each) for each in chosen]
     total, done = sum(costs), 0
     seen: dict[Any, Result] = {}
     results = {}

@@ -2,7 +2,8 @@
 
 The cost of a delay is Thompson sampling's regret with it less its regret without, in the same worlds. A model of it is a
 straight line in some measure of the axis, fitted to each replication by itself with the weights of the points, so that
-the spread of the lines is the error of their mean, whatever the points share.
+the spread of the lines is the error of their mean, whatever the points share. Whether a model is right is asked apart
+from that, by Hotelling's test of what it leaves over.
 """
 
 from __future__ import annotations
@@ -13,38 +14,53 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from belated.paper import ARMS, BLIND, DELAYS, TWO_ARM_DELAYS
+from belated.paper import ARMS, ARMS_DELAY, ARMS_MEANS, DELAYS, TWO_ARM_DELAYS, TWO_ARM_MEANS
 from belated.result import Comparison, Result, paired
 
 POLICY = "thompson"
+MEASURES: dict[str, Callable[[float], float]] = {"linear": float, "logarithmic": math.log}
 
 
 class Fit(NamedTuple):
     """cost = intercept + slope * measure(x), its slope with a 95 % interval.
 
-    `misfit` is the mean square distance of the points from the line in standard errors, a degree of freedom: about 1 if
-    the line is right, more if it is not.
+    `misfit` is Hotelling's F of the points' distances from any such line: about 1 if the line is right, more if not;
+    `chance` is that of one as large if the line is right. Both are nan with too few replications to tell.
     """
 
     model: str
     intercept: float
     slope: Comparison
     misfit: float
-    line: tuple[float, ...]  # at each x
+    chance: float
+
+    def at(self, x: float) -> float:
+        return self.intercept + self.slope.difference * MEASURES[self.model](x)
 
 
 class Question(NamedTuple):
-    """What was asked, what was measured at each x, and the fits."""
+    """What was asked, what was measured at each x, and the fits, the best one first."""
 
     id: str
     text: str
     axis: str
     x: tuple[float, ...]
     costs: tuple[Comparison, ...]
+    growth: Comparison  # the last cost by the first
     fits: tuple[Fit, ...]
-    reference: tuple[float, ...]  # what the blind first rounds alone cost, at each x
+    blind: tuple[float, ...]  # the regret of d rounds in which nothing is known, at each x
+
+    @property
+    def stretch(self) -> float:
+        """By how much x grows."""
+        return self.x[-1] / self.x[0]
 
     def to_dict(self) -> dict[str, Any]:
+        fits = [
+            {"model": fit.model, "intercept": fit.intercept, **_interval("slope", fit.slope)}
+            | {"misfit": _finite(fit.misfit), "chance": _finite(fit.chance)}
+            for fit in self.fits
+        ]
         return {
             "id": self.id,
             "text": self.text,
@@ -52,46 +68,66 @@ class Question(NamedTuple):
             "cost": [each.difference for each in self.costs],
             "low": [each.low for each in self.costs],
             "high": [each.high for each in self.costs],
-            "fits": [
-                {
-                    "model": fit.model,
-                    "intercept": fit.intercept,
-                    "slope": fit.slope.difference,
-                    "low": fit.slope.low,
-                    "high": fit.slope.high,
-                    "misfit": fit.misfit,
-                }
-                for fit in self.fits
-            ],
+            "blind": list(self.blind),
+            **_interval("growth", self.growth),
+            "fits": fits,
         }
 
 
-def fitted(model: str, measure: Callable[[float], float], x: Sequence[float], costs: np.ndarray) -> Fit:
-    """The weighted straight line through costs (replications x points) against measure(x).
+def _interval(name: str, found: Comparison) -> dict[str, float]:
+    return {name: found.difference, f"{name}_low": found.low, f"{name}_high": found.high}
 
-    >>> x = [1.0, 2.0, 3.0]
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def fitted(model: str, x: Sequence[float], costs: np.ndarray) -> Fit:
+    """The weighted straight line through costs (replications x points) against the model's measure of x.
+
     >>> costs = np.array([[1.0, 2.9, 5.2], [1.1, 3.2, 4.8], [0.8, 3.0, 5.1]])
-    >>> round(fitted("linear", float, x, costs).slope.difference, 1)
+    >>> round(fitted("linear", [1.0, 2.0, 3.0], costs).slope.difference, 1)
     2.1
     """
-    at = np.array([measure(each) for each in x])
+    at = np.array([MEASURES[model](each) for each in x])
     weight = 1.0 / np.maximum(costs.var(axis=0, ddof=1), 1e-12)
     centre = weight @ at / weight.sum()
     slopes = costs @ (weight * (at - centre)) / (weight @ (at - centre) ** 2)
     intercepts = costs @ weight / weight.sum() - slopes * centre
-    line = intercepts.mean() + slopes.mean() * at
-    distance = weight * len(costs) @ (costs.mean(axis=0) - line) ** 2
-    return Fit(
-        model, float(intercepts.mean()), paired(slopes), float(distance / max(1, len(x) - 2)), tuple(line.tolist())
-    )
+    return Fit(model, float(intercepts.mean()), paired(slopes), *lack_of_fit(at, costs))
 
 
-LINEAR = ("linear", float)
-LOGARITHMIC = ("logarithmic", math.log)
+def lack_of_fit(at: np.ndarray, costs: np.ndarray) -> tuple[float, float]:
+    """Hotelling's F of the contrasts of the points that are zero on every straight line in `at`, and its chance.
+
+    With y a replication's m contrasts and S their covariance, T^2 = n mean(y)' S^-1 mean(y), and T^2 (n - m) /
+    (m (n - 1)) has the F law of m and n - m degrees if the mean is a line. Points may share what they like.
+    """
+    from scipy.special import fdtrc
+
+    count, points = costs.shape
+    contrasts = points - 2
+    if contrasts < 1 or count <= contrasts + 1:
+        return math.nan, math.nan
+    whole, _ = np.linalg.qr(np.stack([np.ones(points), at], axis=1), mode="complete")
+    y = costs @ whole[:, 2:]
+    spread = np.atleast_2d(np.cov(y, rowvar=False))
+    if np.linalg.matrix_rank(spread) < contrasts:
+        return math.nan, math.nan
+    mean = y.mean(axis=0)
+    f = float(count * mean @ np.linalg.solve(spread, mean)) * (count - contrasts) / (contrasts * (count - 1))
+    return f, float(fdtrc(contrasts, count - contrasts, f))
 
 
-def _costs(late: Sequence[Result], prompt: Sequence[Result]) -> np.ndarray:
-    return np.stack([one.finals(POLICY) - other.finals(POLICY) for one, other in zip(late, prompt, strict=True)], axis=1)
+def growth(first: np.ndarray, last: np.ndarray) -> Comparison:
+    """mean(last) / mean(first) with its 95 % interval, to first order: that of the mean of last - ratio * first.
+
+    >>> growth(np.array([1.0, 1.1, 0.9]), np.array([2.0, 2.3, 1.7])).difference
+    2.0
+    """
+    ratio = float(last.mean() / first.mean())
+    found = paired((last - ratio * first) / first.mean())
+    return found._replace(difference=ratio, low=ratio + found.low, high=ratio + found.high)
 
 
 def questions(results: Mapping[str, Result]) -> list[Question]:
@@ -102,43 +138,60 @@ def questions(results: Mapping[str, Result]) -> list[Question]:
 
 
 def _arms(results: Mapping[str, Result]) -> Question | None:
-    names = [[f"arms-sweep-{delay}/{arms}" for arms in ARMS] for delay in (BLIND, 0)]
+    names = [[f"arms-sweep-{delay}/{arms}" for arms in ARMS] for delay in (ARMS_DELAY, 0)]
     if any(name not in results for each in names for name in each):
         return None
     late, prompt = ([results[name] for name in each] for each in names)
-    blind = tuple(BLIND * 0.4 * (1.0 - 1.0 / arms) for arms in ARMS)
-    text = f"R1: does the cost of a delay ({BLIND} rounds) grow with the number of arms K, or with log K?"
-    return _question("R1", text, "number of arms K", ARMS, _costs(late, prompt), blind, (LINEAR, LOGARITHMIC))
+    gap = ARMS_MEANS[0] - ARMS_MEANS[1]
+    blind = tuple(ARMS_DELAY * gap * (1.0 - 1.0 / arms) for arms in ARMS)
+    text = (
+        f"Does the cost of a delay grow with the number of arms K, or with log K? (fixed delay {ARMS_DELAY}, "
+        f"means {ARMS_MEANS[0]:g} and else {ARMS_MEANS[1]:g})"
+    )
+    return _question("R1", text, "number of arms K", ARMS, _costs(late, prompt), blind, ("linear", "logarithmic"))
 
 
 def _two_arms(results: Mapping[str, Result]) -> Question | None:
+    best, other = TWO_ARM_MEANS
     names = [f"two-arm-sweep/{delay}" for delay in TWO_ARM_DELAYS]
-    if any(name not in results for name in names):
-        return None
-    return _delay_question("R2", "two arms, means .6 and .4", names, TWO_ARM_DELAYS, 0.1, results)
+    where = f"two arms, means {best:g} and {other:g}"
+    return _delays("R2", where, names, TWO_ARM_DELAYS, 0.5 * (best - other), results)
 
 
 def _twenty_arms(results: Mapping[str, Result]) -> Question | None:
     names = [f"delay-sweep/{delay}" for delay in DELAYS]
+    gap = 0.5 * (20 - 1) / (20 + 1) / 2.0  # the best of 20 uniform means on [1/4, 3/4], less their mean
+    return _delays("R2b", "twenty arms, means drawn from [.25, .75]", names, DELAYS, gap, results)
+
+
+def _delays(
+    id: str, where: str, names: Sequence[str], delays: Sequence[int], gap: float, results: Mapping[str, Result]
+) -> Question | None:
+    """Whether the cost is linear in the delay; the first of the delays is 0. `gap` is that of an arm at random."""
     if any(name not in results for name in names):
         return None
-    mean_gap = 0.5 * (20 - 1) / (20 + 1) / 2.0  # the best of 20 uniform means on [1/4, 3/4], less their mean
-    return _delay_question("R2b", "twenty arms, means drawn", names, DELAYS, mean_gap, results)
-
-
-def _delay_question(
-    id: str, where: str, names: Sequence[str], delays: Sequence[int], gap: float, results: Mapping[str, Result]
-) -> Question:
     late = [results[name] for name in names[1:]]
     costs = _costs(late, [results[names[0]]] * len(late))
     blind = tuple(gap * delay for delay in delays[1:])
-    text = f"{id[:2]}: is the cost of a fixed delay d linear in d? ({where})"
-    return _question(id, text, "delay d in rounds", delays[1:], costs, blind, (LINEAR,))
+    text = f"Is the cost of a fixed delay d linear in d? ({where})"
+    return _question(id, text, "delay d in rounds", delays[1:], costs, blind, ("linear", "logarithmic"))
+
+
+def _costs(late: Sequence[Result], prompt: Sequence[Result]) -> np.ndarray:
+    return np.stack([one.finals(POLICY) - other.finals(POLICY) for one, other in zip(late, prompt, strict=True)], axis=1)
 
 
 def _question(
-    id: str, text: str, axis: str, x: Sequence[float], costs: np.ndarray, blind: tuple[float, ...], models: Any
+    id: str,
+    text: str,
+    axis: str,
+    x: Sequence[float],
+    costs: np.ndarray,
+    blind: tuple[float, ...],
+    models: Sequence[str],
 ) -> Question:
-    fits = tuple(fitted(model, measure, x, costs) for model, measure in models)
+    fits = sorted((fitted(model, x, costs) for model in models), key=lambda fit: fit.misfit)
     points = tuple(paired(costs[:, place]) for place in range(len(x)))
-    return Question(id, text, axis, tuple(map(float, x)), points, fits, blind)
+    return Question(
+        id, text, axis, tuple(map(float, x)), points, growth(costs[:, 0], costs[:, -1]), tuple(fits), blind
+    )

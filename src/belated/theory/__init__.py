@@ -9,11 +9,14 @@ True
 from belated.theory.bounds import elimination, lai_robbins, patient, phased, thompson, ucb1
 from belated.theory.certified import thompson_certified
 from belated.theory.problem import Bound
+from belated.theory.table import Row, every
 from belated.theory.trials import expected_trials
 
 __all__ = [
     "Bound",
+    "Row",
     "elimination",
+    "every",
     "expected_trials",
     "lai_robbins",
     "patient",

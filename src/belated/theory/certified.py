@@ -42,6 +42,8 @@ class Grid(NamedTuple):
 
 
 CONSTANTS = ("free", "paper", "printed")
+HOPELESS = 1.25
+"""Where the search, which is a few per cent above or well below the final bound, finds this many times T pulls, T it is."""
 SEARCH, FINAL = Grid(2.0, 4.0, 6), Grid(1.08, 1.4, 16)
 
 
@@ -134,6 +136,8 @@ def _least_pulls(asked: Problem, arm: int) -> Pulls:
         method="bounded",
         options={"xatol": 0.04},
     )
+    if search.fun > HOPELESS * asked.rounds:
+        return Pulls(float(asked.rounds), 0.0, 0.0, math.nan, math.nan, NONE, NONE)
     return _pulls(asked, arm, low + float(search.x) * gap, FINAL)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from belated.inputs import InvalidInput, number, probability
+from belated.inputs import Between, InvalidInput, number, probability
 from belated.law import Law, refuse_unless_iid
 from belated.theory.quantiles import Choice
 
@@ -44,9 +44,11 @@ def problem(means: Sequence[float], laws: Law | Sequence[Law], rounds: int) -> P
         raise InvalidInput("means", f"must be a list of numbers, got {means!r}")
     for place, mean in enumerate(means):
         probability(f"means[{place}]", mean)
+        if isinstance(mean, Between):
+            raise InvalidInput(f"means[{place}]", f"must be one number, not a range, got {mean.low:g}..{mean.high:g}")
     if len(means) < 2:
         raise InvalidInput("means", f"at least two arms are needed, got {len(means) or 'none'}")
-    number("rounds", rounds, low=2, whole=True)
+    number("rounds", rounds, low=2, high=2**31 - 2, whole=True)
     if isinstance(laws, Law):
         laws = [laws] * len(means)
     if isinstance(laws, str) or not hasattr(laws, "__len__"):

@@ -70,10 +70,25 @@ TOLERANCE = 1e-6
 """Where the choices of the arms are tied to one another, the cost is minimal but for this fraction of it."""
 
 
-@lru_cache(maxsize=512)
-def _levels(law: Law, horizon: int) -> np.ndarray:
-    """P(l <= d) for d = 0 … horizon."""
-    return np.array([law.cdf(float(d)) for d in range(horizon + 1)])
+class Levels:
+    """P(l <= d) of several laws, looked up by law and d; each is computed when it is first asked for."""
+
+    def __init__(self, laws: Sequence[Law]):
+        self.laws = laws
+        self._known: dict[int, float] = {}
+
+    def __call__(self, places: np.ndarray, d: np.ndarray) -> np.ndarray:
+        """Of laws[places] at d, arrays of whole numbers that go together."""
+        keys, where = np.unique(d * len(self.laws) + places, return_inverse=True)
+        levels = np.array([self._level(key) for key in keys.tolist()])
+        looked_up: np.ndarray = levels[where.reshape(np.broadcast_shapes(d.shape, places.shape))]
+        return looked_up
+
+    def _level(self, key: int) -> float:
+        if key not in self._known:
+            d, place = divmod(key, len(self.laws))
+            self._known[key] = self.laws[place].cdf(float(d))
+        return self._known[key]
 
 
 def together(
@@ -85,14 +100,13 @@ def together(
     and bound on boxes [d_0 from, to] x [M from, to]. An arm 0 without observations to wait for has d_0 = 0.
     """
     distinct = {law: place for place, law in enumerate(dict.fromkeys(laws))}
-    table, places = np.stack([_levels(law, horizon) for law in distinct]), [distinct[law] for law in laws]
+    levels, places = Levels(list(distinct)), np.array([distinct[law] for law in laws])
     need, gap = np.asarray(observations, float), np.asarray(gaps, float)[1:]
-    owners = places[1:]
 
     def least(d: np.ndarray, maximum: np.ndarray) -> np.ndarray:
         """The observations' cost of the arms but the first, if they wait as long as the maximum allows."""
         longest = np.floor(maximum[:, None] / gap - d[:, None] + 1e-9)
-        level = table[owners, np.clip(longest, 0, horizon).astype(np.int64)]
+        level = levels(places[1:], np.clip(longest, 0, horizon).astype(np.int64))
         level[longest < 0] = 0.0
         with np.errstate(divide="ignore"):
             cost: np.ndarray = (need[1:] / level).sum(axis=1)
@@ -102,7 +116,7 @@ def together(
         if need[0] == 0.0:
             return np.zeros(len(d))
         with np.errstate(divide="ignore"):
-            cost: np.ndarray = need[0] / table[places[0], d.astype(np.int64)]
+            cost: np.ndarray = need[0] / levels(places[:1], d.astype(np.int64))
         return cost
 
     top = 2.0 * horizon * gap.max()
@@ -117,7 +131,7 @@ def together(
                 best, winner = float(costs[at]), np.array([d[at], maximum[at]])
         bounds = first(high) + least(low, over) + waiting * under
         boxes = _halved(boxes[bounds < best * (1.0 - TOLERANCE)], waiting, gap.max())
-    return best, _choices(winner, [table[place] for place in places], gap, need, horizon)
+    return best, _choices(winner, laws, gap, need, horizon)
 
 
 def _halved(boxes: np.ndarray, waiting: float, gap: float) -> np.ndarray:
@@ -131,12 +145,12 @@ def _halved(boxes: np.ndarray, waiting: float, gap: float) -> np.ndarray:
 
 
 def _choices(
-    winner: np.ndarray, levels: Sequence[np.ndarray], gap: np.ndarray, need: np.ndarray, horizon: int
+    winner: np.ndarray, laws: Sequence[Law], gap: np.ndarray, need: np.ndarray, horizon: int
 ) -> list[Choice]:
     """The quantile of each arm at the best (d_0, M): the smallest delay with its level."""
     longest = np.concatenate([winner[:1], np.clip(np.floor(winner[1] / gap - winner[0] + 1e-9), 0, horizon)])
     chosen = []
-    for level, d, observations in zip(levels, longest.astype(int), need, strict=True):
-        q = float(level[d])
-        chosen.append(Choice(observations / q, q, float(np.searchsorted(level, q))) if q > 0.0 else NEVER)
+    for law, d, observations in zip(laws, longest.tolist(), need.tolist(), strict=True):
+        q = law.cdf(d)
+        chosen.append(Choice(observations / q, q, min(d, law.quantile(q))) if q > 0.0 else NEVER)
     return chosen

@@ -1,9 +1,9 @@
-"""Every bound of one problem, beside the policies that they are about."""
+"""Every bound of one problem, and the policies that they are about."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from belated.inputs import InvalidInput
 from belated.law import Law
@@ -33,14 +33,9 @@ _BOUNDS: dict[str, tuple[str | None, Callable[..., Bound]]] = {
 
 
 def every(
-    means: Sequence[float],
-    laws: Law | Sequence[Law],
-    rounds: int,
-    *,
-    without: Sequence[str] = (),
-    **options: dict[str, Any],
+    means: Sequence[float], laws: Law | Sequence[Law], rounds: int, *, without: Sequence[str] = ()
 ) -> list[Row]:
-    """All bounds but those named in `without`; `options` are keywords of one of them, by its name with _ for -.
+    """All bounds but those named in `without`. One that speaks of fewer problems than the others may be refused.
 
     >>> from belated import Fixed
     >>> [row.name for row in every([.6, .4], Fixed(40), 3000, without=["thompson-certified"])][:2]
@@ -52,7 +47,7 @@ def every(
         if name in without:
             continue
         try:
-            rows.append(Row(name, policy, bound(means, laws, rounds, **options.get(name.replace("-", "_"), {}))))
+            rows.append(Row(name, policy, bound(means, laws, rounds)))
         except InvalidInput as error:
             rows.append(Row(name, policy, None, str(error)))
     return rows
