@@ -94,3 +94,27 @@ def of_paper(results: Mapping[str, Result]) -> dict[str, list[Line]]:
         if each.name in FIGURES and each.name in results and not isinstance(world.means, Between):
             found[each.name] = lines(theory.every(world.means, world.delay, world.rounds), results[each.name])
     return found
+
+
+def span(bounds: Mapping[str, Sequence[Line]]) -> str:
+    """How far the theorems' bounds are above what is measured, in a sentence."""
+    every = [line for lines in bounds.values() for line in lines if line.times_measured == line.times_measured]
+    certified = [line.times_measured for line in every if line.row.name == "thompson-certified"]
+    others = [line.times_measured for line in every if line.row.name != "thompson-certified"]
+    said = []
+    if others:
+        said.append(f"they are {short(min(others))} to {short(max(others))} times what is measured")
+    if certified:
+        said.append(f"the certified bound {short(min(certified))} to {short(max(certified))} times")
+    return ", ".join(said)
+
+
+def short(value: float) -> str:
+    """A number in few digits.
+
+    >>> short(0.0412), short(12.34), short(626698.1), short(6.5e8)
+    ('0.0412', '12.3', '626,698', '6.5e+08')
+    """
+    if not 1e-3 <= abs(value) < 1e7:
+        return f"{value:.2g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

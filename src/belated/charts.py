@@ -15,7 +15,7 @@ import altair as alt
 import numpy as np
 
 from belated.inputs import InvalidInput
-from belated.result import Result, paired, written_whole
+from belated.result import Comparison, Result, paired, written_whole
 
 
 class Look(NamedTuple):
@@ -56,7 +56,11 @@ def look(policy: str) -> Look:
 
 
 def _scales(policies: Sequence[str], columns: int = 0) -> tuple[alt.Color, alt.StrokeDash]:
-    looks = [look(policy) for policy in policies]
+    return _by_name("policy", {policy: look(policy) for policy in policies}, columns)
+
+
+def _by_name(key: str, looks: Mapping[str, Look], columns: int = 0) -> tuple[alt.Color, alt.StrokeDash]:
+    """Colour and dash by `key`, under one legend."""
     legend = alt.Legend(
         title=None,
         orient="bottom" if columns else "right",
@@ -66,11 +70,11 @@ def _scales(policies: Sequence[str], columns: int = 0) -> tuple[alt.Color, alt.S
         symbolOpacity=1,
         labelLimit=260,
     )
-    colours = alt.Scale(domain=list(policies), range=[each.colour for each in looks])
-    dashes = alt.Scale(domain=list(policies), range=[list(each.dash) for each in looks])
+    colours = alt.Scale(domain=list(looks), range=[each.colour for each in looks.values()])
+    dashes = alt.Scale(domain=list(looks), range=[list(each.dash) for each in looks.values()])
     return (
-        alt.Color("policy:N", scale=colours, legend=legend, sort=None),
-        alt.StrokeDash("policy:N", scale=dashes, legend=legend, sort=None),
+        alt.Color(f"{key}:N", scale=colours, legend=legend, sort=None),
+        alt.StrokeDash(f"{key}:N", scale=dashes, legend=legend, sort=None),
     )
 
 
@@ -128,6 +132,21 @@ def regret(
     return alt.LayerChart(layer=[band, line])
 
 
+def ruled(chart: alt.LayerChart, rules: Mapping[str, tuple[float, str]]) -> Any:
+    """A regret chart with labelled level lines: by label, the level and the policy whose colour it has."""
+    layers: list[alt.Chart] = []
+    for text, (level, policy) in rules.items():
+        base = alt.Chart(_data([{"regret": level, "text": text}])).encode(y=alt.Y("regret:Q", title="regret"))
+        colour = look(policy).colour
+        layers += [
+            base.mark_rule(color=colour, strokeDash=[2, 4], strokeWidth=1.5),
+            base.mark_text(align="left", baseline="bottom", dx=4, dy=-2, color=colour, fontSize=12).encode(
+                x=alt.value(0), text="text:N"
+            ),
+        ]
+    return alt.layer(chart, *layers)
+
+
 def side_by_side(results: Mapping[str, Result], titles: Mapping[str, str], *, columns: int = 4) -> Any:
     """The regret charts of several experiments in a grid under one legend."""
     shown = [policy for policy in LOOKS if any(policy in result.policies for result in results.values())]
@@ -157,6 +176,43 @@ def sweep(results: Mapping[float, Result], *, title: str, axis: str) -> alt.Laye
     bars = base.mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title="final regret"), y2="high:Q", color=colour)
     points = base.mark_point(filled=True, size=40, opacity=1).encode(x=x, y="regret:Q", color=colour)
     return alt.LayerChart(layer=[line, bars, points])
+
+
+MODELS = {
+    "logarithmic": Look("#009E73"),
+    "linear": Look("#D55E00", (6, 3)),
+    "blind rounds alone": Look("#666666", (2, 3)),
+}
+
+
+def fits(
+    points: Mapping[float, Comparison],
+    curves: Mapping[str, Mapping[float, float]],
+    *,
+    title: str,
+    axis: str,
+    log_x: bool = False,
+) -> alt.LayerChart:
+    """Measured costs with their 95 % intervals, and curves through them by the name of the model."""
+    ticks = {"values": list(points)} if log_x else {"tickCount": 6}  # on a logarithmic axis, at the points themselves
+    scale = alt.Scale(type="log" if log_x else "linear", nice=not log_x)
+    x = alt.X("at:Q", title=axis, scale=scale, axis=alt.Axis(labelExpr=_SHORT, **ticks))
+
+    def y(name: str) -> alt.Y:
+        return alt.Y(f"{name}:Q", title="cost of the delay, in regret", axis=alt.Axis(labelExpr=_SHORT))
+
+    colour, dash = _by_name("model", {name: MODELS[name] for name in curves})
+    rows = [{"model": name, "at": at, "cost": cost} for name, curve in curves.items() for at, cost in curve.items()]
+    lines = alt.Chart(_data(rows)).mark_line(strokeWidth=2, interpolate="monotone")
+    data = [{"at": at, "cost": each.difference, "low": each.low, "high": each.high} for at, each in points.items()]
+    bars = alt.Chart(_data(data)).mark_rule(strokeWidth=2, color=look("thompson").colour)
+    dots = alt.Chart(_data(data)).mark_point(filled=True, size=45, opacity=1, color=look("thompson").colour)
+    layers = [
+        lines.encode(x=x, y=y("cost"), color=colour, strokeDash=dash),
+        bars.encode(x=x, y=y("low"), y2="high:Q"),
+        dots.encode(x=x, y=y("cost")),
+    ]
+    return alt.LayerChart(layer=layers, width=480, height=300, title=title)
 
 
 def finished(chart: Any) -> Any:

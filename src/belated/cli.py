@@ -66,6 +66,8 @@ def paper(
         written = whole.write(out)
     screen.finals(whole)
     screen.verdicts(whole.findings)
+    screen.answers(whole.questions)
+    screen.promises(whole.bounds)
     screen.origin(whole)
     screen.files(written)
 
@@ -121,6 +123,40 @@ def simulate(
             written = whole.write(out)
         result.save(out / "result.npz")
         screen.files([*written, out / "result.npz"])
+
+
+@app.command()
+def bound(
+    arms: Annotated[str, typer.Option(help="Means, .45,.4: one instance.")],
+    delay: Annotated[
+        list[str],
+        typer.Option(help="A law, geometric:0.01; see `belated delays`. Repeat it for one law an arm."),
+    ],
+    rounds: Annotated[Any, _option("The horizon.")],
+    simulate: Annotated[bool, typer.Option("--simulate", help="Measure the regret beside the bounds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out the certified bound, which takes seconds.")] = False,
+    replications: Annotated[Any, _option("How many worlds to simulate.")] = "100",
+    seed: Annotated[Any, _option("All simulated numbers follow from it.")] = "1",
+    workers: Workers = None,
+) -> None:
+    """Print every bound of the regret, and with --simulate what is measured beside it."""
+    from belated import Scenario, beside, screen, theory
+    from belated import study as studies
+
+    means, laws = studies.instance(arms, delay)
+    world = Scenario(means=means, delay=laws, rounds=rounds)
+    try:
+        with screen.waiting("computing the bounds"):
+            rows = theory.every(means, laws, world.rounds, without=["thompson-certified"] if quick else [])
+    except InvalidInput as error:  # what Python calls laws is an option --delay here
+        raise InvalidInput(error.field.replace("laws", "delay"), error.message) from None
+    if simulate:
+        with screen.progress() as show:
+            lines = beside.simulated(rows, world, replications=replications, seed=seed, workers=workers, progress=show)
+    else:
+        lines = beside.lines(rows)
+    screen.bounds(lines, f"Bounds of the expected regret after {world.rounds:,} rounds")
+    screen.notes(lines)
 
 
 @app.command("policies")

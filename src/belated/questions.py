@@ -1,9 +1,9 @@
 """The questions that the paper leaves open, measured: how the cost of a delay grows with the arms and with the delay.
 
-The cost of a delay is Thompson sampling's regret with it less its regret without, in the same worlds. A model of it is a
-straight line in some measure of the axis, fitted to each replication by itself with the weights of the points, so that
-the spread of the lines is the error of their mean, whatever the points share. Whether a model is right is asked apart
-from that, by Hotelling's test of what it leaves over.
+The cost of a delay is Thompson sampling's regret with it less its regret without, in the same worlds. A model of it is
+a straight line in some measure of the axis, fitted to each replication by itself with the weights of the points, so
+that the spread of the lines is the error of their mean, whatever the points share. Whether a model is right is asked
+apart from that, by Hotelling's test of what it leaves over.
 """
 
 from __future__ import annotations
@@ -42,18 +42,25 @@ class Question(NamedTuple):
     """What was asked, what was measured at each x, and the fits, the best one first."""
 
     id: str
+    title: str
     text: str
     axis: str
     x: tuple[float, ...]
     costs: tuple[Comparison, ...]
-    growth: Comparison  # the last cost by the first
     fits: tuple[Fit, ...]
     blind: tuple[float, ...]  # the regret of d rounds in which nothing is known, at each x
+    remark: str = ""
+    growth: Comparison | None = None  # the last cost by the first, where the first is far from zero
 
     @property
-    def stretch(self) -> float:
-        """By how much x grows."""
-        return self.x[-1] / self.x[0]
+    def verdict(self) -> str:
+        """What the fits say, in words."""
+        best = self.fits[0]
+        if math.isnan(best.misfit):
+            return "too few replications to tell one model from another"
+        others = " and ".join(fit.model for fit in self.fits[1:])
+        exact = "and it is not refuted" if best.chance >= 0.05 else "though it is not exact"
+        return f"{best.model} fits better than {others} (misfit {best.misfit:.1f}), {exact}; {self.remark}"
 
     def to_dict(self) -> dict[str, Any]:
         fits = [
@@ -69,8 +76,9 @@ class Question(NamedTuple):
             "low": [each.low for each in self.costs],
             "high": [each.high for each in self.costs],
             "blind": list(self.blind),
-            **_interval("growth", self.growth),
             "fits": fits,
+            "growth": None if self.growth is None else _interval("factor", self.growth),
+            "verdict": self.verdict,
         }
 
 
@@ -141,14 +149,18 @@ def _arms(results: Mapping[str, Result]) -> Question | None:
     names = [[f"arms-sweep-{delay}/{arms}" for arms in ARMS] for delay in (ARMS_DELAY, 0)]
     if any(name not in results for each in names for name in each):
         return None
+    best, other = ARMS_MEANS
     late, prompt = ([results[name] for name in each] for each in names)
-    gap = ARMS_MEANS[0] - ARMS_MEANS[1]
-    blind = tuple(ARMS_DELAY * gap * (1.0 - 1.0 / arms) for arms in ARMS)
-    text = (
-        f"Does the cost of a delay grow with the number of arms K, or with log K? (fixed delay {ARMS_DELAY}, "
-        f"means {ARMS_MEANS[0]:g} and else {ARMS_MEANS[1]:g})"
-    )
-    return _question("R1", text, "number of arms K", ARMS, _costs(late, prompt), blind, ("linear", "logarithmic"))
+    costs = _costs(late, prompt)
+    blind = tuple(ARMS_DELAY * (best - other) * (1.0 - 1.0 / arms) for arms in ARMS)
+    where = f"fixed delay {ARMS_DELAY}, means {best:g} and {other:g} for all others"
+    text = f"Does the cost of a delay grow with the number of arms K, or with log K? ({where})"
+    title = f"R1: cost of a delay of {ARMS_DELAY} rounds by the number of arms"
+    asked = _question("R1", title, text, "number of arms K", ARMS, costs, blind)
+    grown = growth(costs[:, 0], costs[:, -1])
+    times = f"{ARMS[-1] / ARMS[0]:.0f} times the arms"
+    remark = f"{times} make it cost {grown.difference:.1f} times as much [{grown.low:.1f}, {grown.high:.1f}]"
+    return asked._replace(growth=grown, remark=remark)
 
 
 def _two_arms(results: Mapping[str, Result]) -> Question | None:
@@ -174,24 +186,22 @@ def _delays(
     costs = _costs(late, [results[names[0]]] * len(late))
     blind = tuple(gap * delay for delay in delays[1:])
     text = f"Is the cost of a fixed delay d linear in d? ({where})"
-    return _question(id, text, "delay d in rounds", delays[1:], costs, blind, ("linear", "logarithmic"))
+    asked = _question(id, f"{id}: cost of a delay, {where}", text, "delay d in rounds", delays[1:], costs, blind)
+    slope = next(fit.slope for fit in asked.fits if fit.model == "linear")
+    each = f"a round more of it costs {slope.difference:.3f} [{slope.low:.3f}, {slope.high:.3f}]"
+    return asked._replace(remark=f"{each}, a round in which nothing is known {gap:.3f}")
 
 
 def _costs(late: Sequence[Result], prompt: Sequence[Result]) -> np.ndarray:
-    return np.stack([one.finals(POLICY) - other.finals(POLICY) for one, other in zip(late, prompt, strict=True)], axis=1)
+    return np.stack(
+        [one.finals(POLICY) - other.finals(POLICY) for one, other in zip(late, prompt, strict=True)], axis=1
+    )
 
 
 def _question(
-    id: str,
-    text: str,
-    axis: str,
-    x: Sequence[float],
-    costs: np.ndarray,
-    blind: tuple[float, ...],
-    models: Sequence[str],
+    id: str, title: str, text: str, axis: str, x: Sequence[float], costs: np.ndarray, blind: tuple[float, ...]
 ) -> Question:
-    fits = sorted((fitted(model, x, costs) for model in models), key=lambda fit: fit.misfit)
+    fits = [fitted(model, x, costs) for model in MEASURES]
+    fits.sort(key=lambda fit: math.inf if math.isnan(fit.misfit) else fit.misfit)
     points = tuple(paired(costs[:, place]) for place in range(len(x)))
-    return Question(
-        id, text, axis, tuple(map(float, x)), points, growth(costs[:, 0], costs[:, -1]), tuple(fits), blind
-    )
+    return Question(id, title, text, axis, tuple(map(float, x)), points, tuple(fits), blind)

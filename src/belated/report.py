@@ -10,7 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from belated import claims, paper
+import numpy as np
+
+from belated import beside, claims, paper, questions
 from belated.result import Result, written_whole
 
 
@@ -33,6 +35,8 @@ class Report:
     figures: Sequence[Figure]
     titles: Mapping[str, str] = field(default_factory=dict)
     findings: Sequence[claims.Finding] = ()
+    questions: Sequence[questions.Question] = ()
+    bounds: Mapping[str, Sequence[beside.Line]] = field(default_factory=dict)
 
     @property
     def origin(self) -> str:
@@ -47,6 +51,8 @@ class Report:
             "provenance": self.provenance,
             "experiments": {name: result.to_dict() for name, result in self.results.items()},
             "claims": [finding.to_dict() for finding in self.findings],
+            "questions": [question.to_dict() for question in self.questions],
+            "bounds": {name: [line.to_dict() for line in lines] for name, lines in self.bounds.items()},
         }
 
     def write(self, folder: Path) -> list[Path]:
@@ -69,6 +75,7 @@ class Report:
         template = files("belated").joinpath("templates/report.html").read_text()
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         environment.filters["round"] = lambda number: f"{number:,.1f}"
+        environment.filters["short"] = beside.short
         return environment.from_string(template).render(
             report=self,
             pictures=pictures,
@@ -77,6 +84,8 @@ class Report:
             all_claims=len(claims.CLAIMS),
             readings=claims.READINGS,
             readings_with=claims.readings_with,
+            span=beside.span(self.bounds),
+            fits=FITS,
         )
 
 
@@ -101,17 +110,22 @@ def of_paper(results: Mapping[str, Result], provenance: dict[str, Any]) -> Repor
 
     known = {each.name: each for each in paper.EXPERIMENTS}
     titles = {name: known[name].title for name in results}
-    single = [name for name in results if known[name].at is None]
-    beside = {name: results[name] for name in paper.FIGURES if name in results}
-    figures = (
-        [Figure("figures", charts.side_by_side(beside, titles), "The paper's figures, in its order.")] if beside else []
-    )
-    figures += [Figure(name, results[name].chart(title=titles[name]), titles[name]) for name in single]
+    bounds = beside.of_paper(results)
+    asked = questions.questions(results)
+    beside_one_another = {name: results[name] for name in paper.FIGURES if name in results}
+    figures = []
+    if beside_one_another:
+        chart = charts.side_by_side(beside_one_another, titles)
+        figures.append(Figure("figures", chart, "The paper's figures, in its order."))
+    for name in results:
+        if known[name].at is None:
+            figures.append(_single(name, titles[name], results[name], bounds.get(name, ())))
     for sweep, (title, axis) in paper.SWEEPS.items():
         members = {known[name].at: results[name] for name in results if known[name].sweep == sweep}
         if members:
             chart = charts.sweep(members, title=title, axis=axis)  # type: ignore[arg-type]
             figures.append(Figure(sweep, chart, title))
+    figures += [_asked(question) for question in asked]
     return Report(
         "Thompson Sampling with Unrestricted Delays, reproduced",
         results,
@@ -119,4 +133,37 @@ def of_paper(results: Mapping[str, Result], provenance: dict[str, Any]) -> Repor
         figures,
         titles,
         claims.findings(results),
+        asked,
+        bounds,
     )
+
+
+FITS = 2.0
+"""A bound is drawn on a figure if it is at most so many times the largest regret there."""
+
+
+def _single(name: str, title: str, result: Result, bounds: Sequence[beside.Line]) -> Figure:
+    """An experiment's regret, with the bounds that fit on the figure and say more than the trivial one."""
+    from belated import charts
+
+    chart = charts.regret(result, title=title)
+    top = max(float(result.mean(policy).max()) for policy in result.policies)
+    drawn = {}
+    for row in (line.row for line in bounds):
+        if row.bound and row.policy in result.policies and row.bound.value < min(FITS * top, 0.999 * row.bound.trivial):
+            drawn[f"bound of {row.policy}: {row.bound.value:,.0f}"] = (row.bound.value, row.policy)
+    return Figure(name, charts.finished(charts.ruled(chart, drawn) if drawn else chart), title)
+
+
+def _asked(question: questions.Question) -> Figure:
+    """An open question: what was measured, the fits, and what the first rounds cost."""
+    from belated import charts
+
+    low, high = question.x[0], question.x[-1]
+    logarithmic = question.id == "R1"
+    along = np.geomspace(low, high, 60) if logarithmic else np.linspace(low, high, 60)
+    curves = {fit.model: {at: fit.at(at) for at in along.tolist()} for fit in question.fits}
+    curves["blind rounds alone"] = dict(zip(question.x, question.blind, strict=True))
+    points = dict(zip(question.x, question.costs, strict=True))
+    chart = charts.fits(points, curves, title=question.title, axis=question.axis, log_x=logarithmic)
+    return Figure(f"question-{question.id}", chart, question.text)

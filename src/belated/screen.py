@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from belated import claims
+from belated.beside import Line, short, span
+from belated.questions import Question
 from belated.report import Report
 from belated.result import Result
 from belated.simulate import Progress as Callback
@@ -102,6 +104,101 @@ def verdicts(findings: Sequence[claims.Finding]) -> None:
         )
     if total < len(claims.CLAIMS):
         output.print(f"The other {len(claims.CLAIMS) - total} claims speak of experiments that were not run.")
+
+
+def answers(asked: Sequence[Question]) -> None:
+    """The open questions: each fit's slope with its interval, and how far it is from the points."""
+    if not asked:
+        return
+    table = _table(
+        "", "model of the cost", "slope, 95 % interval", "misfit F", "chance of it", title="What the paper leaves open"
+    )
+    for question in asked:
+        name = question.id
+        for fit in question.fits:
+            slope = f"{short(fit.slope.difference)} [{short(fit.slope.low)}, {short(fit.slope.high)}]"
+            table.add_row(name, fit.model, escape(slope), f"{fit.misfit:,.1f}", f"{fit.chance:.1g}")
+            name = ""
+    output.print(table)
+    for question in asked:
+        output.print(escape(f"{question.id}: {question.text} {question.verdict[:1].upper()}{question.verdict[1:]}."))
+    output.print()
+
+
+def _by_arm(values: Sequence[float]) -> str:
+    """A number an arm; of many arms, the range. Arms that a bound has none for are left out."""
+    known = [value for value in values if value == value]
+    if not known:
+        return ""
+    if len(values) > 4:
+        low, high = min(known), max(known)
+        return f"{low:,.4g}" if low == high else f"{low:,.4g} … {high:,.4g}"
+    return ", ".join("-" if value != value else f"{value:,.4g}" for value in values)
+
+
+def bounds(lines: Sequence[Line], title: str) -> None:
+    """Every bound, what minimises it, and what is measured beside it."""
+    measured = any(line.regret == line.regret for line in lines)
+    heads = ("measured, ± s.e.", "bound / measured") if measured else ()
+    table = _table("bound", "of", "regret at most", "× worst arm", "q", "d(q)", *heads, title=title)
+    for line in lines:
+        bound = line.row.bound
+        if bound is None:
+            continue
+        table.add_row(
+            _starred(line), line.row.policy or "", short(bound.value), short(line.times_trivial),
+            _by_arm(bound.quantiles), _by_arm(bound.delays), *(_measured(line) if measured else ()),
+        )  # fmt: skip
+    output.print(table)
+
+
+def promises(bounds: Mapping[str, Sequence[Line]]) -> None:
+    """The bounds of several experiments, and how far they are from what is measured."""
+    if not bounds:
+        return
+    heads = ("of", "regret at most", "× worst arm", "measured, ± s.e.", "bound / measured")
+    table = _table("experiment", "bound", *heads, title="What the theorems promise")
+    for experiment, lines in bounds.items():
+        name = experiment
+        for line in lines:
+            if line.row.bound:
+                shown = (short(line.row.bound.value), short(line.times_trivial), *_measured(line))
+                table.add_row(name, _starred(line), line.row.policy or "", *shown)
+                name = ""
+    output.print(table)
+    output.print(
+        f"The bounds of the theorems tell how regret scales, not how large it is: {span(bounds)}. × worst arm is the "
+        "bound by the regret of always pulling it: above 1 it says nothing. * explicit part only; lai-robbins is a "
+        "floor, reached as the rounds grow for ever.\n"
+    )
+
+
+def _starred(line: Line) -> str:
+    return line.row.name + ("*" if line.row.bound and line.row.bound.explicit_only else "")
+
+
+def _measured(line: Line) -> tuple[str, str]:
+    if line.regret != line.regret:
+        return "", ""
+    return f"{line.regret:,.1f} ± {line.se:,.1f}", short(line.times_measured)
+
+
+def notes(lines: Sequence[Line]) -> None:
+    """What must be known to read the bounds."""
+    made = [line.row.bound for line in lines if line.row.bound]
+    if made:
+        output.print(f"Always pulling the worst arm costs {made[0].trivial:,.1f}: a bound above that says nothing.")
+    for bound in made:
+        if bound.explicit_only:
+            rest = short(bound.order)
+            output.print(f"* explicit part of the theorem; it adds O({rest}) with a constant that is not known.")
+        if "the worst arm all the time" in bound.terms:
+            output.print(f"{bound.name}: no better than that; the horizon is too short to learn by.")
+        if bound.name == "lai-robbins":
+            output.print("lai-robbins is a floor, not a bound: without delay, and only as the rounds grow for ever.")
+    for line in lines:
+        if line.row.bound is None:
+            output.print(escape(f"{line.row.name}: none ({line.row.refused})"))
 
 
 def comparison(result: Result) -> None:

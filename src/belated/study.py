@@ -13,6 +13,7 @@ A law or policy is written `name`, `name:value,value` or `name:key=value,key=val
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,18 @@ def arms(text: str) -> dict[str, Any]:
             )
         return {"arms": int(count), "means": value(spread, "means")}
     return {"means": [value(part, "means") for part in text.split(",") if part.strip()]}
+
+
+def instance(written: str, delay: Sequence[str]) -> tuple[list[float], Law | list[Law]]:
+    """The means and laws of one instance, for a bound: arms as in `arms`, and one law or one for each arm.
+
+    >>> instance(".45,.4", ["pareto:1,0.5"])
+    ([0.45, 0.4], [Pareto(alpha=1), Pareto(alpha=0.5)])
+    """
+    means = arms(written)["means"]
+    if isinstance(means, Between):
+        raise InvalidInput("arms", f"must be means, for a bound is of one instance, got {written!r}")
+    return means, laws(delay[0] if len(delay) == 1 else list(delay))
 
 
 def laws(written: Any) -> Law | list[Law]:

@@ -43,7 +43,7 @@ class Grid(NamedTuple):
 
 CONSTANTS = ("free", "paper", "printed")
 HOPELESS = 1.25
-"""Where the search, which is a few per cent above or well below the final bound, finds this many times T pulls, T it is."""
+"""Where the search, never more than some per cent above the final bound, finds so many times T pulls, it is T."""
 SEARCH, FINAL = Grid(2.0, 4.0, 6), Grid(1.08, 1.4, 16)
 
 

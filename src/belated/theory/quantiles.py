@@ -144,9 +144,7 @@ def _halved(boxes: np.ndarray, waiting: float, gap: float) -> np.ndarray:
     return np.concatenate([one, other[other[:, 0] <= other[:, 1]]])
 
 
-def _choices(
-    winner: np.ndarray, laws: Sequence[Law], gap: np.ndarray, need: np.ndarray, horizon: int
-) -> list[Choice]:
+def _choices(winner: np.ndarray, laws: Sequence[Law], gap: np.ndarray, need: np.ndarray, horizon: int) -> list[Choice]:
     """The quantile of each arm at the best (d_0, M): the smallest delay with its level."""
     longest = np.concatenate([winner[:1], np.clip(np.floor(winner[1] / gap - winner[0] + 1e-9), 0, horizon)])
     chosen = []

@@ -32,9 +32,7 @@ _BOUNDS: dict[str, tuple[str | None, Callable[..., Bound]]] = {
 }
 
 
-def every(
-    means: Sequence[float], laws: Law | Sequence[Law], rounds: int, *, without: Sequence[str] = ()
-) -> list[Row]:
+def every(means: Sequence[float], laws: Law | Sequence[Law], rounds: int, *, without: Sequence[str] = ()) -> list[Row]:
     """All bounds but those named in `without`. One that speaks of fewer problems than the others may be refused.
 
     >>> from belated import Fixed
