@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -67,6 +68,32 @@ def test_paper_with_few_replications(tmp_path: Path) -> None:
     assert again["claims"] == first["claims"]
 
 
+BOUND = ("bound", "--arms", ".45,.4", "--delay", "pareto:1,0.5", "--rounds", "3000")
+
+
+def test_bound_prints_every_bound_and_what_minimises_it(tmp_path: Path) -> None:
+    done = belated(*BOUND, cwd=tmp_path)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+    table = {words[0]: words for line in done.stdout.splitlines() if len(words := line.split()) > 3}
+    for name in ("thompson-certified", "thompson*", "elimination", "phased", "ucb1", "patient", "lai-robbins"):
+        assert name in table
+    assert table["thompson*"][2:] == ["626,698", "4,178", "0.9969,", "0.9768", "320,", "1,864"]
+    assert "Always pulling the worst arm costs 150.0" in done.stdout
+    assert "O(8,020)" in done.stdout
+    assert "measured" not in done.stdout
+
+
+def test_bound_with_what_is_measured(tmp_path: Path) -> None:
+    done = belated(*BOUND, "--quick", "--simulate", "--replications", "20", cwd=tmp_path)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+    assert "measured, ± s.e." in done.stdout
+    assert len(re.findall(r"[\d.]+ ± [\d.]+ ", done.stdout)) == 5
+    assert "certified" not in done.stdout
+    assert belated(*BOUND, "--quick", "--simulate", "--replications", "20", "--seed", "1", "--workers", "1",
+                   cwd=tmp_path).stdout == done.stdout  # fmt: skip
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(("command", "names"), [("policies", POLICIES), ("delays", LAWS)])
 def test_listings_name_everything_with_its_parameters(command: str, names: dict[str, object], tmp_path: Path) -> None:
     done = belated(command, cwd=tmp_path)
@@ -78,6 +105,7 @@ def test_listings_name_everything_with_its_parameters(command: str, names: dict[
 
 SIMULATE = "simulate --arms .5,.4 --delay fixed:1 --rounds 9"
 DELAYED = "simulate --arms .5,.4 --rounds 9 --delay"
+BOUNDED = "bound --quick --arms .5,.4 --delay fixed:1 --rounds 9"
 
 
 @pytest.mark.parametrize(
@@ -106,6 +134,25 @@ DELAYED = "simulate --arms .5,.4 --rounds 9 --delay"
         ("papr", "No such command 'papr'"),
         (f"{SIMULATE} --out file/here", "--out: "),
         ("paper --replications 1 --experiment geometric --out file", "--out: "),
+        (f"{SIMULATE} --arms .5,.2...3", "means[1]: must be one number, not a range, got 0.2..0.3"),
+        (f"{BOUNDED} --arms .5,.5", "means: there must be one best arm, got two of mean 0.5"),
+        (f"{BOUNDED} --arms .5", "means: at least two arms are needed, got 1"),
+        (f"{BOUNDED} --arms .5,1.4", "means[1]: must be between 0 and 1, got 1.4"),
+        (f"{BOUNDED} --arms .5,.2...3", "means[1]: must be one number, not a range, got 0.2..0.3"),
+        (f"{BOUNDED} --arms 20x0.25..0.75", "arms: must be means, for a bound is of one instance, got '20x0.25..0.75'"),
+        (f"{BOUNDED} --delay queue:0.1", "delay[1]: must be a law of independent delays, got Queue"),
+        (f"{BOUNDED} --rounds -9", "rounds: must be at least 1, got -9"),
+        (f"{BOUNDED} --rounds 1", "rounds: must be at least 2, got 1"),
+        (f"{BOUNDED} --rounds lots", "rounds: must be a whole number, got 'lots'"),
+        (f"{BOUNDED} --replications 9", "replications: is for a simulation: add --simulate"),
+        (f"{BOUNDED} --simulate --replications 0", "replications: must be at least 1, got 0"),
+        ("bound --arms .5,.4 --rounds 9", "Missing option '--delay'"),
+        ("bound --arms .5,.4 --delay parto:1 --rounds 9", "delay: unknown law 'parto'; did you mean 'pareto'?"),
+        ("bound --arms .5,.4 --delay loss:0..1 --rounds 9", "delay[0]: must have numbers, not ranges, for parameters"),
+        (
+            "bound --arms .5,.4 --delay fixed:1,2,3 --rounds 9",
+            "delay: must be one law or one for each of 2 arms, got 3",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(command: str, message: str, tmp_path: Path) -> None:

@@ -42,7 +42,9 @@ def sooner(law):
 def shortened(scenario):
     laws = scenario.delay
     laws = [sooner(law) for law in laws] if isinstance(laws, tuple) else sooner(laws)
-    return replace(scenario, delay=laws, rounds=200, arms=min(scenario.arms, 5))
+    arms = min(scenario.arms, 5)
+    means = scenario.means[:arms] if isinstance(scenario.means, tuple) else scenario.means
+    return replace(scenario, means=means, delay=laws, rounds=200, arms=arms)
 
 
 def is_inside(experiment):

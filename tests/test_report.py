@@ -89,7 +89,7 @@ def test_results_json_has_the_promised_form(paper_results: dict[str, Result], tm
     whole = report.of_paper(paper_results, {"command": "x", "seed": 1, "seconds": 2.0, "versions": {}})
     whole.write(tmp_path)
     read = json.loads((tmp_path / "results.json").read_text())
-    assert set(read) == {"provenance", "experiments", "claims"}
+    assert set(read) == {"provenance", "experiments", "claims", "questions", "bounds"}
     assert set(read["experiments"]) == set(paper_results)
     for name, experiment in read["experiments"].items():
         assert set(experiment) == {"rounds", "replications", "policies"}
@@ -101,6 +101,35 @@ def test_results_json_has_the_promised_form(paper_results: dict[str, Result], tm
     for claim in read["claims"]:
         assert set(claim) == {"id", "text", "reading", "verdict", "evidence"}
         assert claim["verdict"] in ("holds", "fails", "cannot tell")
+
+
+def test_the_bounds_and_the_open_questions_are_in_the_report(tmp_path: Path) -> None:
+    """The sweep of two arms, and one of the paper's experiments for which there are bounds that fit."""
+    wanted = [each for each in paper.experiments(replications=8) if each.sweep == "two-arm-sweep"]
+    wanted += [each for each in paper.experiments(replications=2) if each.name == "geometric"]
+    whole = report.of_paper(paper.run(wanted)[0], {"command": "x", "seed": 1, "seconds": 2.0, "versions": {}})
+    names = {path.name for path in whole.write(tmp_path)}
+    assert {"question-R2.svg", "question-R2.png", "geometric.svg"} <= names
+    page, read = (tmp_path / "report.html").read_text(), json.loads((tmp_path / "results.json").read_text())
+    for text in ("What the paper leaves open", "linear fits better than logarithmic", "What the theorems promise"):
+        assert text in page
+    (question,) = read["questions"]
+    assert question["x"] == [50, 100, 250, 500, 1000]
+    assert {fit["model"] for fit in question["fits"]} == {"linear", "logarithmic"}
+    assert [each["bound"] for each in read["bounds"]["geometric"]][:2] == ["thompson-certified", "thompson"]
+    svg = (tmp_path / "geometric.svg").read_text()
+    assert "bound of thompson: 635" in svg
+    assert "bound of elimination-log" not in svg  # 11,314, far above the figure
+
+
+def test_rules_leave_the_curves_where_they_were(result: Result) -> None:
+    plain, ruled = charts.regret(result), charts.ruled(charts.regret(result), {"bound": (99.0, "thompson")})
+    for suffix in (".svg",):
+        (before,), (after,) = charts.rendered(plain, suffix), charts.rendered(ruled, suffix)
+        assert after.count(b"mark-line") == before.count(b"mark-line") > 0
+        assert after.count(b"<path") > before.count(b"<path") - 1
+    datasets = charts.finished(ruled).to_dict()["datasets"].values()
+    assert any(len(json.loads(rows)) > 100 for rows in datasets)
 
 
 def test_the_report_of_a_study(result: Result, tmp_path: Path) -> None:

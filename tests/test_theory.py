@@ -140,6 +140,7 @@ BOUNDS = (theory.thompson, theory.elimination, theory.phased, theory.ucb1, theor
         ([0.5], Fixed(1), 100, "means: at least two arms are needed, got 1"),
         ([], Fixed(1), 100, "means: at least two arms are needed, got none"),
         ([0.5, 1.4], Fixed(1), 100, r"means\[1\]: must be between 0 and 1, got 1.4"),
+        ([0.5, Between(0.1, 0.2)], Fixed(1), 100, r"means\[1\]: must be one number, not a range, got 0.1..0.2"),
         ("half", Fixed(1), 100, "means: must be a list of numbers, got 'half'"),
         ([0.5, 0.4], [Fixed(1)], 100, "laws: must be one law or one for each of 2 arms, got 1"),
         ([0.5, 0.4], "soon", 100, "laws: must be delay laws, got 'soon'"),
@@ -173,3 +174,26 @@ def test_the_order_of_the_arms_does_not_matter(bound: object) -> None:
     assert one.value == pytest.approx(other.value, rel=1e-6)
     assert math.fsum(one.terms.values()) == one.value
     assert str(one).startswith(one.name)
+
+
+def test_every_bound_of_a_problem_or_why_there_is_none() -> None:
+    rows = {row.name: row for row in theory.every([1.0, 0.4], Fixed(9), 300)}
+    assert list(rows) == ["thompson-certified", "thompson", "elimination", "phased", "ucb1", "patient", "lai-robbins"]
+    assert rows["ucb1"].bound == theory.ucb1([1.0, 0.4], Fixed(9), 300)
+    assert rows["lai-robbins"].bound is None
+    assert "must be below 1" in rows["lai-robbins"].refused
+    assert "holds for no alpha" in rows["patient"].refused
+    assert "thompson" not in {row.name for row in theory.every([1.0, 0.4], Fixed(9), 300, without=["thompson"])}
+    with pytest.raises(InvalidInput, match="one best arm"):
+        theory.every([0.4, 0.4], Fixed(9), 300)
+
+
+def test_importing_the_theory_does_not_import_numba() -> None:
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from belated import theory; print('numba' in sys.modules)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "False\n"

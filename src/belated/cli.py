@@ -135,14 +135,18 @@ def bound(
     rounds: Annotated[Any, _option("The horizon.")],
     simulate: Annotated[bool, typer.Option("--simulate", help="Measure the regret beside the bounds.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Leave out the certified bound, which takes seconds.")] = False,
-    replications: Annotated[Any, _option("How many worlds to simulate.")] = "100",
-    seed: Annotated[Any, _option("All simulated numbers follow from it.")] = "1",
+    replications: Annotated[Any, _option("How many worlds to simulate; 100 by default.")] = None,
+    seed: Annotated[Any, _option("All simulated numbers follow from it; 1 by default.")] = None,
     workers: Workers = None,
 ) -> None:
     """Print every bound of the regret, and with --simulate what is measured beside it."""
     from belated import Scenario, beside, screen, theory
     from belated import study as studies
 
+    given = {"replications": replications, "seed": seed, "workers": workers}
+    options = {key: value for key, value in given.items() if value is not None}
+    if options and not simulate:
+        raise InvalidInput(next(iter(options)), "is for a simulation: add --simulate")
     means, laws = studies.instance(arms, delay)
     world = Scenario(means=means, delay=laws, rounds=rounds)
     try:
@@ -152,7 +156,7 @@ def bound(
         raise InvalidInput(error.field.replace("laws", "delay"), error.message) from None
     if simulate:
         with screen.progress() as show:
-            lines = beside.simulated(rows, world, replications=replications, seed=seed, workers=workers, progress=show)
+            lines = beside.simulated(rows, world, **({"replications": 100, "seed": 1} | options), progress=show)
     else:
         lines = beside.lines(rows)
     screen.bounds(lines, f"Bounds of the expected regret after {world.rounds:,} rounds")

@@ -180,7 +180,8 @@ def _starred(line: Line) -> str:
 def _measured(line: Line) -> tuple[str, str]:
     if line.regret != line.regret:
         return "", ""
-    return f"{line.regret:,.1f} ± {line.se:,.1f}", short(line.times_measured)
+    error = f" ± {line.se:,.1f}" if line.se == line.se else ""  # one replication has none
+    return f"{line.regret:,.1f}{error}", short(line.times_measured)
 
 
 def notes(lines: Sequence[Line]) -> None:

@@ -150,5 +150,8 @@ def _choices(winner: np.ndarray, laws: Sequence[Law], gap: np.ndarray, need: np.
     chosen = []
     for law, d, observations in zip(laws, longest.tolist(), need.tolist(), strict=True):
         q = law.cdf(d)
-        chosen.append(Choice(observations / q, q, min(d, law.quantile(q))) if q > 0.0 else NEVER)
+        if observations == 0.0:
+            chosen.append(Choice(0.0, q, d))  # nothing to wait for, so nothing need arrive
+        else:
+            chosen.append(Choice(observations / q, q, min(d, law.quantile(q))) if q > 0.0 else NEVER)
     return chosen
