@@ -32,6 +32,7 @@ bench: .venv/made ## time the simulator beside a C program
 verify: .venv/made ## slow statistical evidence, with figures, into out/verify
 	$(BIN)/python verification/lemmas.py
 	$(BIN)/python verification/certified.py
+	$(BIN)/python verification/arms.py
 	$(BIN)/python verification/oracle.py
 
 clean: ## remove what the verbs made
