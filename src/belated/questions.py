@@ -95,7 +95,7 @@ def fitted(model: str, x: Sequence[float], costs: np.ndarray) -> Fit:
 
     >>> costs = np.array([[1.0, 2.9, 5.2], [1.1, 3.2, 4.8], [0.8, 3.0, 5.1]])
     >>> round(fitted("linear", [1.0, 2.0, 3.0], costs).slope.difference, 1)
-    2.1
+    2.0
     """
     at = np.array([MEASURES[model](each) for each in x])
     weight = 1.0 / np.maximum(costs.var(axis=0, ddof=1), 1e-12)

@@ -137,39 +137,40 @@ def _by_arm(values: Sequence[float]) -> str:
 
 
 def bounds(lines: Sequence[Line], title: str) -> None:
-    """Every bound, what minimises it, and what is measured beside it."""
-    measured = any(line.regret == line.regret for line in lines)
-    heads = ("measured, ± s.e.", "bound / measured") if measured else ()
-    table = _table("bound", "of", "regret at most", "× worst arm", "q", "d(q)", *heads, title=title)
+    """Every bound and what minimises it; below, if it was measured, the regret of what it is about."""
+    table = _table("bound", "regret at most", "× worst arm", "q", "d(q)", title=title)
+    beside = _table("bound", "of", "measured, ± s.e.", "bound / measured")
     for line in lines:
         bound = line.row.bound
         if bound is None:
             continue
-        table.add_row(
-            _starred(line), line.row.policy or "", short(bound.value), short(line.times_trivial),
-            _by_arm(bound.quantiles), _by_arm(bound.delays), *(_measured(line) if measured else ()),
-        )  # fmt: skip
+        found = (_by_arm(bound.quantiles), _by_arm(bound.delays))
+        table.add_row(_starred(line), short(bound.value), short(line.times_trivial), *found)
+        if line.regret == line.regret:
+            beside.add_row(_starred(line), line.row.policy, *_measured(line))
     output.print(table)
+    if beside.row_count:
+        output.print(beside)
 
 
 def promises(bounds: Mapping[str, Sequence[Line]]) -> None:
     """The bounds of several experiments, and how far they are from what is measured."""
     if not bounds:
         return
-    heads = ("of", "regret at most", "× worst arm", "measured, ± s.e.", "bound / measured")
+    heads = ("at most", "× worst arm", "measured", "× measured")
     table = _table("experiment", "bound", *heads, title="What the theorems promise")
     for experiment, lines in bounds.items():
         name = experiment
         for line in lines:
             if line.row.bound:
                 shown = (short(line.row.bound.value), short(line.times_trivial), *_measured(line))
-                table.add_row(name, _starred(line), line.row.policy or "", *shown)
+                table.add_row(name, _starred(line), *shown)
                 name = ""
     output.print(table)
     output.print(
         f"The bounds of the theorems tell how regret scales, not how large it is: {span(bounds)}. × worst arm is the "
-        "bound by the regret of always pulling it: above 1 it says nothing. * explicit part only; lai-robbins is a "
-        "floor, reached as the rounds grow for ever.\n"
+        "bound by the regret of always pulling it: above 1 it says nothing. The bound of elimination is that of "
+        "elimination-log. * explicit part only; lai-robbins is a floor, reached as the rounds grow for ever.\n"
     )
 
 
