@@ -1,7 +1,7 @@
 """The certified bound beside what is measured: where it says something, by how much, and from which horizon.
 
-A figure and a table for means .6 and .4, and the horizons from which it is below the trivial bound in the paper's Pareto
-instances. It takes some ten minutes on two cores.
+A figure and a table for means .6 and .4, and the horizons from which it is below the trivial bound in the paper's
+Pareto instances. It takes some ten minutes on two cores.
 """
 
 from __future__ import annotations
