@@ -153,6 +153,22 @@ def test_elimination_by_hand() -> None:
         assert (state.choose(1, rng) == 0) is survives
 
 
+@pytest.mark.parametrize("policy", [SuccessiveElimination(), PhasedElimination()])
+def test_an_eliminated_arm_stays_out_whatever_comes_late(policy: Policy) -> None:
+    state, rng, pulled = policy.start(2, 1000), np.random.default_rng(0), []
+    for t in range(1, 301):
+        arm = state.choose(t, rng)
+        state.sent(t, arm)
+        state.learn(arm, float(arm), rng)
+        pulled.append(arm)
+        if t == 100:
+            assert pulled[-20:] == [1] * 20  # arm 0 is out
+            for _ in range(5000):  # and now seems the better one
+                state.learn(0, 1.0, rng)
+                state.learn(1, 0.0, rng)
+    assert pulled[100:] == [1] * 200
+
+
 def test_phases_fill_their_quota() -> None:
     """With quota 1, 2, 4, … and no delay, the arms alive have equal counts at the end of each phase."""
     pulled = actions(PhasedElimination(), Fixed(0), rounds=12)

@@ -18,6 +18,10 @@ import numpy as np
 from belated.inputs import InvalidInput, nearest, number
 
 _ARRAYS = ("rounds", "regret", "pulls", "fates", "seconds")
+# What NumPy and zipfile raise on files that are something else, cut short or altered.
+_DAMAGED = (
+    ValueError, KeyError, AttributeError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 class Comparison(NamedTuple):
@@ -193,5 +197,5 @@ class Result:
             return cls(policies=tuple(text["policies"]), provenance=text["provenance"], **arrays)
         except OSError as error:
             raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from None
-        except (ValueError, KeyError, AttributeError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
+        except _DAMAGED:
             raise InvalidInput(str(path), "is not a saved result, or a damaged one") from None
