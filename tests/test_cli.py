@@ -132,6 +132,9 @@ BOUNDED = "bound --quick --arms .5,.4 --delay fixed:1 --rounds 9"
         ("paper --seed -4", "seed: must be at least 0, got -4"),
         ("paper --fixed-instance -4", "instance: must be at least 0, got -4"),
         ("papr", "No such command 'papr'"),
+        ("simulate", "means: is needed, in the study file or as --arms"),
+        (f"{SIMULATE} --policy phased:first_phase=5000", "policy.first_phase: growth^first_phase is too large"),
+        (f"{SIMULATE} --policy ucb1:log=7", "policy.log: must be true or false, got 7"),
         (f"{SIMULATE} --out file/here", "--out: "),
         ("paper --replications 1 --experiment geometric --out file", "--out: "),
         (f"{SIMULATE} --arms .5,.2...3", "means[1]: must be one number, not a range, got 0.2..0.3"),
@@ -163,6 +166,21 @@ def test_bad_input_is_one_line_and_exit_code_2(command: str, message: str, tmp_p
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_without_a_command_the_help_is_shown_and_no_empty_error(tmp_path: Path) -> None:
+    done = belated(cwd=tmp_path)
+    assert "Usage:" in done.stdout + done.stderr
+    assert "error" not in done.stderr
+
+
+def test_a_folder_that_fails_late_is_one_line(tmp_path: Path) -> None:
+    """It looked writable before the run, but a figure's name is taken by a folder."""
+    (tmp_path / "kept" / "regret.svg").mkdir(parents=True)
+    done = belated(*ONE_LINER, "--out", "kept", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: kept/regret.svg: cannot be written: Is a directory\n"
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["regret.svg"]
 
 
 def test_a_misspelt_toml_key_is_named(tmp_path: Path) -> None:

@@ -110,6 +110,21 @@ def test_without_delay_qpm_d_is_its_base(base: Policy) -> None:
     assert (late != wrapped).any()
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_qpm_d_does_not_lead_its_base_beyond_the_horizon(compiled: bool) -> None:
+    """Without delay all rewards are in store at the end, and UD-UCB remembers as many rounds as it was told of."""
+    base = UDUCB(delay=Uniform(2, 5))
+    pulled = actions(QPMD(base=base), Fixed(0), rounds=50, compiled=compiled)
+    assert (pulled == actions(base, Fixed(0), rounds=50)).all()
+    state = QPMD(base=base).start(2, 50)
+    rng = np.random.default_rng(1)
+    for t in range(1, 51):
+        arm = state.choose(t, rng)
+        state.sent(t, arm)
+        state.learn(arm, 1.0, rng)
+    assert state.base.pulls.sum() == 50
+
+
 def test_qpm_d_pulls_what_its_base_wants_until_a_reward_of_it_comes() -> None:
     pulled = actions(QPMD(base=UCB1()), Fixed(10), rounds=11)
     assert len(set(pulled.tolist()[:11])) == 1
@@ -136,6 +151,22 @@ def test_elimination_by_hand() -> None:
                 state.sent(1, arm)
                 state.learn(arm, reward, rng)
         assert (state.choose(1, rng) == 0) is survives
+
+
+@pytest.mark.parametrize("policy", [SuccessiveElimination(), PhasedElimination()])
+def test_an_eliminated_arm_stays_out_whatever_comes_late(policy: Policy) -> None:
+    state, rng, pulled = policy.start(2, 1000), np.random.default_rng(0), []
+    for t in range(1, 301):
+        arm = state.choose(t, rng)
+        state.sent(t, arm)
+        state.learn(arm, float(arm), rng)
+        pulled.append(arm)
+        if t == 100:
+            assert pulled[-20:] == [1] * 20  # arm 0 is out
+            for _ in range(5000):  # and now seems the better one
+                state.learn(0, 1.0, rng)
+                state.learn(1, 0.0, rng)
+    assert pulled[100:] == [1] * 200
 
 
 def test_phases_fill_their_quota() -> None:
@@ -218,6 +249,15 @@ def test_ud_ucb_knows_the_scenarios_law() -> None:
     [
         (lambda: Thompson(prior=(0, 1)), r"policy\.prior: must be above 0, got 0"),
         (lambda: Thompson(prior=3), r"policy\.prior: must be two numbers, got 3"),
+        (lambda: Thompson(coin=3), r"policy\.coin: must be true or false, got 3"),
+        (lambda: UCB1(log=7), r"policy\.log: must be true or false, got 7"),
+        (lambda: SuccessiveElimination(log="no"), r"policy\.log: must be true or false, got 'no'"),
+        (lambda: PhasedElimination(log=1), r"policy\.log: must be true or false, got 1"),
+        (lambda: UDUCB(kl=0), r"policy\.kl: must be true or false, got 0"),
+        (
+            lambda: PhasedElimination(first_phase=5000),
+            r"policy\.first_phase: growth\^first_phase is too large a number, got 2\^5000",
+        ),
         (lambda: PhasedElimination(growth=1), r"policy\.growth: must be above 1, got 1"),
         (lambda: PatientBandits(alpha=-1), r"policy\.alpha: must be above 0, got -1"),
         (lambda: UDUCB(eps=-1), r"policy\.eps: must be at least 0, got -1"),

@@ -70,12 +70,29 @@ def test_save_and_load_keep_every_number(result: Result, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["study.npz"]
 
 
-def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_result_is_refused(result: Result, tmp_path: Path) -> None:
     (tmp_path / "other.npz").write_text("hello")
-    with pytest.raises(InvalidInput, match=r"other\.npz: is not a saved result"):
+    with pytest.raises(InvalidInput, match=r"other\.npz: is not a saved result, or a damaged one"):
         Result.load(tmp_path / "other.npz")
+    result.save(tmp_path / "study.npz")
+    whole = (tmp_path / "study.npz").read_bytes()
+    middle = len(whole) // 2
+    for damaged in (b"", whole[:middle], whole[:middle] + b"\0" * 99 + whole[middle + 99 :]):
+        (tmp_path / "other.npz").write_bytes(damaged)
+        with pytest.raises(InvalidInput, match=r"other\.npz: is not a saved result, or a damaged one"):
+            Result.load(tmp_path / "other.npz")
     with pytest.raises(InvalidInput, match=r"missing\.npz: cannot be read: No such file"):
         Result.load(tmp_path / "missing.npz")
+
+
+def test_a_place_that_cannot_be_written_is_named(result: Result, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(InvalidInput, match=r"file/study\.npz: cannot be written: "):
+        result.save(tmp_path / "file" / "study.npz")
+    (tmp_path / "study.npz").mkdir()
+    with pytest.raises(InvalidInput, match=r"study\.npz: cannot be written: Is a directory"):
+        result.save(tmp_path / "study.npz")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "study.npz"]
 
 
 def test_one_replication_has_no_standard_error() -> None:

@@ -171,6 +171,7 @@ def test_an_interrupted_study_stops_at_once() -> None:
         ({"replications": 0}, "replications: must be at least 1, got 0"),
         ({"replications": 2.5}, r"replications: must be a whole number, got 2\.5"),
         ({"replications": 10**9}, r"replications: 1000000000 would need \d+ GB of memory, \d+ GB are free"),
+        ({"scenario": replace(WORLD, arms=10**9)}, r"arms: 1000000000 would need \d+ GB of memory, \d+ GB are free"),
         ({"seed": -1}, "seed: must be at least 0, got -1"),
         ({"workers": 0}, "workers: must be at least 1, got 0"),
         ({"policies": []}, "policies: at least one is needed, got none"),
@@ -181,7 +182,15 @@ def test_an_interrupted_study_stops_at_once() -> None:
 def test_bad_studies_are_refused_in_one_line(options: dict[str, object], message: str) -> None:
     policies = options.pop("policies", [Thompson()])
     with pytest.raises(InvalidInput, match=message):
-        simulate(WORLD, policies, **options)  # type: ignore[arg-type]
+        simulate(**{"scenario": WORLD, "policies": policies, **options})  # type: ignore[arg-type]
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    """As in TOML, where 3.0 is a float."""
+    pointed = simulate(replace(WORLD, instance=2.0, rounds=50.0), [Thompson()], replications=3.0, seed=1.0)  # type: ignore[arg-type]
+    assert _numbers(pointed) == _numbers(
+        simulate(replace(WORLD, instance=2, rounds=50), [Thompson()], replications=3, seed=1)
+    )
 
 
 def test_a_horizon_beyond_memory_is_named() -> None:

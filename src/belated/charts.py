@@ -121,7 +121,8 @@ def regret(
         type="log" if log_x else "linear", domain=[1 if log_x else 0, int(result.rounds[-1])], nice=False
     )
     x = alt.X("round:Q", title="round", scale=x_scale, axis=_axis(log_x))
-    y_scale, y_axis = alt.Scale(type="log" if log_y else "linear"), _axis(log_y)
+    # With as many steps as ticks the top one is labelled, which sets titles side by side on one line.
+    y_scale, y_axis = alt.Scale(type="log") if log_y else alt.Scale(type="linear", nice=5), _axis(log_y)
     base = alt.Chart(_data(_rows(result, log_y))).properties(width=width, height=height, title=title)
     band = base.mark_area(opacity=0.22).encode(
         x=x, y=alt.Y("low:Q", title="regret", scale=y_scale, axis=y_axis), y2="high:Q", color=colour

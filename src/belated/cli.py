@@ -233,5 +233,6 @@ def main() -> None:
 
 
 def _complain(message: str) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    if message:  # there is none where typer has shown the help instead
+        print(f"error: {' '.join(message.split())}", file=sys.stderr)
     return 2

@@ -85,6 +85,12 @@ def probability(field: str, value: object) -> None:
     number(field, value, low=0.0, high=1.0)
 
 
+def flag(field: str, value: object) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise InvalidInput(field, f"must be true or false, got {value!r}")
+
+
 def nearest(field: str, kind: str, given: str, known: Iterable[str]) -> InvalidInput:
     """The error for an unknown name, with the name that was probably meant."""
     names = sorted(known)

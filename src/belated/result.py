@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +18,10 @@ import numpy as np
 from belated.inputs import InvalidInput, nearest, number
 
 _ARRAYS = ("rounds", "regret", "pulls", "fates", "seconds")
+# What NumPy and zipfile raise on files that are something else, cut short or altered.
+_DAMAGED = (
+    ValueError, KeyError, AttributeError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 class Comparison(NamedTuple):
@@ -53,17 +59,21 @@ def paired(differences: np.ndarray) -> Comparison:
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
     """A file that appears under its name only once it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
             yield file
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
+    except BaseException as error:
+        if temporary:
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise InvalidInput(str(path), f"cannot be written: {error.strerror or error}") from None
         raise
 
 
@@ -181,11 +191,11 @@ class Result:
     @classmethod
     def load(cls, path: str | Path) -> Result:
         try:
-            with np.load(Path(path), allow_pickle=False) as file:
+            with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 text = json.loads(str(file["text"]))
                 arrays = {name: file[name] for name in _ARRAYS}
+            return cls(policies=tuple(text["policies"]), provenance=text["provenance"], **arrays)
         except OSError as error:
             raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from None
-        except (ValueError, KeyError, AttributeError, TypeError):
-            raise InvalidInput(str(path), "is not a saved result") from None
-        return cls(policies=tuple(text["policies"]), provenance=text["provenance"], **arrays)
+        except _DAMAGED:
+            raise InvalidInput(str(path), "is not a saved result, or a damaged one") from None

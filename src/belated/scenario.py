@@ -51,6 +51,7 @@ class Scenario:
             raise nearest("rewards", "kind", str(self.rewards), REWARDS)
         if self.instance is not None:
             number("instance", self.instance, low=0, whole=True)
+            object.__setattr__(self, "instance", int(self.instance))
 
     def _check_arms(self) -> int:
         if isinstance(self.means, Between):

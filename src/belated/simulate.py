@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,6 +128,8 @@ def simulate(
     number("seed", seed, low=0, whole=True)
     if workers is not None:
         number("workers", workers, low=1, whole=True)
+        workers = int(workers)
+    replications, seed = int(replications), int(seed)
     labels = _labels(policies)
     workers = workers or os.cpu_count() or 1
     marks = tuple(checkpoints(scenario.rounds).tolist())
@@ -182,11 +185,20 @@ def _split(replications: int, workers: int) -> list[range]:
 def _refuse_too_large(scenario: Scenario, policies: int, replications: int, marks: int, workers: int) -> None:
     kept = replications * policies * 8 * (marks + (scenario.arms or 0) + 3)
     needed = 2 * kept + workers * 64 * scenario.rounds
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = _free_memory()
     if needed > free:
-        culprit = "replications" if 2 * kept > needed / 2 else "rounds"
-        given = replications if culprit == "replications" else scenario.rounds
+        given, culprit = max((replications, "replications"), (scenario.arms or 0, "arms"))
+        if 2 * kept < needed / 2:
+            given, culprit = scenario.rounds, "rounds"
         raise InvalidInput(culprit, f"{given} would need {needed / 1e9:.0f} GB of memory, {free / 1e9:.0f} GB are free")
+
+
+def _free_memory() -> int:
+    """The bytes that can be had: on Linux also what holds a cache of files; elsewhere all there are."""
+    try:
+        return 1024 * int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0])
+    except (OSError, IndexError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _run_all(

@@ -67,7 +67,7 @@ def study(given: dict[str, Any]) -> Study:
             raise nearest("study", "key", key, KEYS)
     for key in ("means", "delay", "rounds"):
         if key not in given:
-            raise InvalidInput(key, "is needed")
+            raise InvalidInput(key, f"is needed, in the study file or as --{'arms' if key == 'means' else key}")
     asked = {**DEFAULTS, **given}
     means = asked["means"]
     if isinstance(means, str):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from belated.inputs import InvalidInput, number
+from belated.inputs import InvalidInput, flag, number
 from belated.law import Law, refuse_unless_iid
 from belated.marks import compiled
 from belated.policies.base import Policy, tied_argmax
@@ -80,6 +80,7 @@ class UDUCB(Policy):
 
     def __post_init__(self) -> None:
         number("policy.eps", self.eps, low=0.0)
+        flag("policy.kl", self.kl)
         if self.delay is not None:
             for law in self.delay if isinstance(self.delay, tuple | list) else [self.delay]:
                 refuse_unless_iid("policy.delay", law)

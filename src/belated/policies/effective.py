@@ -60,6 +60,6 @@ def effective_trials(laws: Sequence[Law], rounds: int) -> GeometricTrials | Step
     return SteppedTrials(zeros, history, np.array(ages, np.int64), mass.reshape(len(laws), len(ages)))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)  # with a heavy tail each holds as many numbers as there are rounds
 def _masses(law: Law, rounds: int) -> dict[int, float]:
     return {int(d): mass for d, mass in steps(law, rounds)}

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from belated.inputs import flag
 from belated.marks import compiled
 from belated.policies.base import Policy
 
@@ -86,6 +87,9 @@ class SuccessiveElimination(Policy):
     name: ClassVar[str] = "elimination"
 
     log: bool = False
+
+    def __post_init__(self) -> None:
+        flag("policy.log", self.log)
 
     def start(self, arms: int, rounds: int) -> EliminationState:
         scale = math.sqrt(2.0 * math.log(rounds)) if self.log else math.sqrt(2.0)

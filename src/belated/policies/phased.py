@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from belated.inputs import number
+from belated.inputs import InvalidInput, flag, number
 from belated.policies.base import Policy
 from belated.policies.elimination import highest_lower_bound, stays
 
@@ -82,6 +82,10 @@ class PhasedElimination(Policy):
         number("policy.c", self.c, above=0.0)
         number("policy.growth", self.growth, above=1.0)
         number("policy.first_phase", self.first_phase, low=0, whole=True)
+        flag("policy.log", self.log)
+        if self.first_phase * math.log(self.growth) > 700.0:
+            power = f"{self.growth:g}^{self.first_phase:g}"
+            raise InvalidInput("policy.first_phase", f"growth^first_phase is too large a number, got {power}")
 
     def start(self, arms: int, rounds: int) -> PhasedState:
         logarithm = math.log(rounds) if self.log else 1.0

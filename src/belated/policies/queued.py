@@ -44,8 +44,8 @@ class QueuedState(NamedTuple):
         else:
             self.following[self.tail[arm]] = slot
         self.tail[arm] = slot
-        # While what the base wants is in store, the base goes on by itself.
-        while self.head[self.counters[0]] >= 0:
+        # While what the base wants is in store, the base goes on by itself, but not beyond the horizon it was told.
+        while self.head[self.counters[0]] >= 0 and self.counters[1] < len(self.reward):
             wanted = self.counters[0]
             first = self.head[wanted]
             self.head[wanted] = self.following[first]

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from belated.inputs import InvalidInput, number
+from belated.inputs import InvalidInput, flag, number
 from belated.marks import compiled
 from belated.policies.base import Policy, gamma
 
@@ -69,6 +69,7 @@ class Thompson(Policy):
             raise InvalidInput("policy.prior", f"must be two numbers, got {self.prior!r}")
         for value in self.prior:
             number("policy.prior", value, above=0.0)
+        flag("policy.coin", self.coin)
         object.__setattr__(self, "prior", (float(self.prior[0]), float(self.prior[1])))
 
     def start(self, arms: int, rounds: int) -> ThompsonState:

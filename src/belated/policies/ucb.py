@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from belated.inputs import flag
 from belated.policies.base import Policy, tied_argmax
 
 
@@ -49,6 +50,9 @@ class UCB1(Policy):
     name: ClassVar[str] = "ucb1"
 
     log: bool = True
+
+    def __post_init__(self) -> None:
+        flag("policy.log", self.log)
 
     def start(self, arms: int, rounds: int) -> UCB1State:
         return UCB1State(*(np.zeros(arms) for _ in range(5)), self.log)  # type: ignore[arg-type, call-arg]
