@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.random import Generator
 
 from belated.law import Law
@@ -32,6 +33,13 @@ class Policy:
 
     def start(self, arms: int, rounds: int) -> Any:
         """The state before the first of `rounds` rounds."""
+        raise NotImplementedError
+
+    def resumed(self, total: np.ndarray, seen: np.ndarray) -> Any:
+        """The state after `seen` revealed rewards an arm, of these sums, whatever their order.
+
+        Only those policies have it whose state is a fold of totals: they are the ones that can run live.
+        """
         raise NotImplementedError
 
     def knowing(self, laws: Sequence[Law]) -> Policy:

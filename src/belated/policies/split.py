@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 from numpy.random import Generator
 
 from belated.policies.base import Policy
@@ -33,3 +34,6 @@ class Split(Policy):
 
     def start(self, arms: int, rounds: int) -> SplitState:
         return SplitState(arms)
+
+    def resumed(self, total: np.ndarray, seen: np.ndarray) -> SplitState:
+        return SplitState(len(total))

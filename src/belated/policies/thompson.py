@@ -52,8 +52,9 @@ class Thompson(Policy):
     """Thompson sampling: pull the arm with the largest posterior draw.
 
     theta_i ~ Beta(S_i + a, F_i + b), S_i and F_i from the revealed rewards; pull the largest theta_i. Wu & Wager
-    (2022), Algorithm 1. `prior` is (a, b), the same for each arm. A reward r strictly between 0 and 1 adds r to S and 1
-    - r to F, as the paper writes it, or with `coin` the toss of a Bernoulli(r), as Agrawal & Goyal analyse it.
+    (2022), Algorithm 1. `prior` is (a, b), the same for each arm, or one such pair an arm. A reward r strictly between
+    0 and 1 adds r to S and 1 - r to F, as the paper writes it, or with `coin` the toss of a Bernoulli(r), as Agrawal &
+    Goyal analyse it.
 
     >>> Thompson().start(arms=2, rounds=100).successes
     array([1., 1.])
@@ -61,17 +62,35 @@ class Thompson(Policy):
 
     name: ClassVar[str] = "thompson"
 
-    prior: tuple[float, float] = (1.0, 1.0)
+    prior: tuple[float, float] | tuple[tuple[float, float], ...] = (1.0, 1.0)
     coin: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.prior, tuple | list) or len(self.prior) != 2:
-            raise InvalidInput("policy.prior", f"must be two numbers, got {self.prior!r}")
-        for value in self.prior:
-            number("policy.prior", value, above=0.0)
         flag("policy.coin", self.coin)
-        object.__setattr__(self, "prior", (float(self.prior[0]), float(self.prior[1])))
+        given = self.prior
+        if isinstance(given, tuple | list) and given and all(isinstance(pair, tuple | list) for pair in given):
+            object.__setattr__(self, "prior", tuple(_pair(pair) for pair in given))
+        else:
+            object.__setattr__(self, "prior", _pair(given))
+
+    def _priors(self, arms: int) -> tuple[np.ndarray, np.ndarray]:
+        pairs = np.array(self.prior)
+        if pairs.ndim == 2 and len(pairs) != arms:
+            raise InvalidInput("policy.prior", f"must be one pair or one for each of {arms} arms, got {len(pairs)}")
+        pairs = np.broadcast_to(pairs, (arms, 2))
+        return pairs[:, 0].copy(), pairs[:, 1].copy()
 
     def start(self, arms: int, rounds: int) -> ThompsonState:
-        a, b = self.prior
-        return ThompsonState(np.full(arms, a), np.full(arms, b), self.coin)
+        return ThompsonState(*self._priors(arms), self.coin)
+
+    def resumed(self, total: np.ndarray, seen: np.ndarray) -> ThompsonState:
+        a, b = self._priors(len(total))
+        return ThompsonState(a + total, b + (seen - total), self.coin)
+
+
+def _pair(pair: object) -> tuple[float, float]:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InvalidInput("policy.prior", f"must be two numbers, got {pair!r}")
+    for value in pair:
+        number("policy.prior", value, above=0.0)
+    return float(pair[0]), float(pair[1])

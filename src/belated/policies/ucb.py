@@ -56,3 +56,7 @@ class UCB1(Policy):
 
     def start(self, arms: int, rounds: int) -> UCB1State:
         return UCB1State(*(np.zeros(arms) for _ in range(5)), self.log)  # type: ignore[arg-type, call-arg]
+
+    def resumed(self, total: np.ndarray, seen: np.ndarray) -> UCB1State:
+        some = np.maximum(seen, 1.0)
+        return UCB1State(total, seen, total / some, 1.0 / np.sqrt(some), np.zeros(len(seen)), self.log)

@@ -1,0 +1,48 @@
+"""The delay curves of an experiment, from every row of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from belated.delays import Observed
+from belated.live import ledger
+from belated.live.ledger import Connection
+from belated.live.waits import law
+
+
+class Waits(NamedTuple):
+    """How late outcomes come, by Kaplan and Meier: what is pending has waited at least its age.
+
+    Each curve is a delay law, in rounds of `unit` ms, which `simulate` and `theory` take as it is; None where nothing
+    has been heard yet. Its last level is the share of outcomes that ever came so far.
+    """
+
+    unit: int
+    pooled: Observed | None
+    arms: dict[str, Observed | None]
+
+
+def read(connection: Connection, experiment: int, now: int, unit: int) -> Waits:
+    """The curves as of `now`."""
+    heard = [row for row in ledger.waits(connection, experiment)]
+    pending = [(arm, now - asked, count) for arm, asked, count in ledger.pending(connection, experiment)]
+    names = {row.arm: row.name for row in ledger.arms(connection, experiment)}
+    arms = {
+        name: _curve((row for row in heard if row[0] == arm), (row for row in pending if row[0] == arm), unit)
+        for arm, name in names.items()
+    }
+    return Waits(unit, _curve(heard, pending, unit), arms)
+
+
+def _curve(
+    heard: Iterable[tuple[int, int, int]], pending: Iterable[tuple[int, int, int]], unit: int
+) -> Observed | None:
+    waits, waited = _columns(heard)
+    ages, aged = _columns(pending)
+    return law(waits, ages, unit, waited, aged)
+
+
+def _columns(rows: Iterable[tuple[int, int, int]]) -> tuple[list[int], list[int]]:
+    kept = list(rows)
+    return [max(0, time) for _, time, _ in kept], [count for _, _, count in kept]

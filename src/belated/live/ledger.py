@@ -1,0 +1,359 @@
+"""What a store of live experiments offers, and the SQL that both stores share.
+
+The ledger is the truth: decisions and outcomes are only appended. Totals, buckets and lags are sums over them, moved in
+the same transaction. What must happen once is held by unique keys, never by a check in Python: a batch is judged on what
+its transaction reads, and if a key then collides with another writer's, all of it is judged again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from importlib import resources
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from belated.live.errors import NotFound, WrongLedger
+
+MIGRATIONS = sorted(
+    (each for each in resources.files("belated.live").joinpath("migrations").iterdir() if each.name.endswith(".sql")),
+    key=lambda each: each.name,
+)
+VERSION = len(MIGRATIONS)
+
+
+class ExperimentRow(NamedTuple):
+    """An experiment, as the ledger keeps it."""
+
+    id: int
+    name: str
+    settings: str
+    status: str
+    epoch: int
+    grain: int
+    failure_after: int | None
+    created_at: int
+
+
+class ArmRow(NamedTuple):
+    """An arm, as the ledger keeps it."""
+
+    experiment: int
+    arm: int
+    name: str
+    status: str
+    prior_a: float
+    prior_b: float
+    added_at: int
+
+
+class DecisionRow(NamedTuple):
+    """A decision, as the ledger keeps it."""
+
+    id: bytes
+    experiment: int
+    arm: int
+    asked_at: int
+    propensity: float
+    unit: str | None
+
+
+class OutcomeRow(NamedTuple):
+    """A revision of the outcome of a decision, as the ledger keeps it; a reward of None takes it back."""
+
+    decision: bytes
+    revision: int
+    reward: int | None
+    occurred_at: int | None
+    received_at: int
+    heard_at: int | None
+
+    @property
+    def heard(self) -> int:
+        """When the outcome was first received, corrections apart."""
+        return self.received_at if self.heard_at is None else self.heard_at
+
+
+class Collision(Exception):
+    """A unique key is taken, by another writer or twice in one batch: judge the batch again on what stands now."""
+
+
+class Connection(Protocol):
+    """A connection within a transaction, of either store. In SQL, ? stands for a value and {keys} for one of many."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+
+    def matching(self, sql: str, keys: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
+        """The rows of a query whose one condition is `column {keys}`."""
+        ...
+
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Execute for each row. Raises Collision if a unique key is taken."""
+        ...
+
+    def script(self, sql: str) -> None: ...
+
+
+class Store(Protocol):
+    """A database: where transactions begin."""
+
+    tokens: ClassVar[dict[str, str]]
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """The one writing transaction of this process: committed, and durable, at its end."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A snapshot, for reading only. It blocks no writer and is blocked by none."""
+        ...
+
+    def locked(self) -> AbstractContextManager[Connection]:
+        """A writing transaction that no other process has at the same time, for migrations."""
+        ...
+
+    def tables(self, connection: Connection) -> set[str]:
+        """The names of the tables that there are."""
+        ...
+
+    def close(self) -> None: ...
+
+
+# --- Schema -----------------------------------------------------------------------------------------------------------
+
+
+def migrate(store: Store, *, upto: int = VERSION) -> None:
+    """Bring the schema up to this program's, one numbered file at a time, all in one transaction under a lock."""
+    with store.locked() as connection:
+        found = _version(store, connection)
+        if found > VERSION:
+            raise WrongLedger("ledger", f"its schema is {found}, newer than {VERSION}, all that this belated knows")
+        for number in range(found + 1, upto + 1):
+            text = MIGRATIONS[number - 1].read_text()
+            for token, meaning in store.tokens.items():
+                text = text.replace(f"{{{token}}}", meaning)
+            connection.script(text)
+            connection.many("INSERT INTO belated_schema (version) VALUES (?)", [(number,)])
+
+
+def _version(store: Store, connection: Connection) -> int:
+    tables = store.tables(connection)
+    if not tables:
+        connection.script("CREATE TABLE belated_schema (version BIGINT NOT NULL PRIMARY KEY)")
+    elif "belated_schema" not in tables:
+        raise WrongLedger("ledger", "it is a database of something else: it has tables, but none of belated")
+    ((version,),) = connection.rows("SELECT COALESCE(MAX(version), 0) FROM belated_schema")
+    return int(version)
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------------
+
+_EXPERIMENT = "SELECT id, name, settings, status, epoch, grain, failure_after, created_at FROM experiments"
+_DECISION = "SELECT id, experiment, arm, asked_at, propensity, unit FROM decisions"
+_OUTCOME = "SELECT decision, revision, reward, occurred_at, received_at, heard_at FROM outcomes"
+
+
+def experiments(connection: Connection) -> list[ExperimentRow]:
+    return [ExperimentRow(*row) for row in connection.rows(f"{_EXPERIMENT} ORDER BY id")]
+
+
+def experiment(connection: Connection, name: str) -> ExperimentRow:
+    rows = connection.rows(f"{_EXPERIMENT} WHERE name = ?", (name,))
+    if not rows:
+        raise NotFound("experiment", f"there is none named {name!r}")
+    return ExperimentRow(*rows[0])
+
+
+def experiments_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, ExperimentRow]:
+    return {row[0]: ExperimentRow(*row) for row in connection.matching(f"{_EXPERIMENT} WHERE id {{keys}}", ids)}
+
+
+def arms(connection: Connection, experiment: int) -> list[ArmRow]:
+    sql = (
+        "SELECT experiment, arm, name, status, prior_a, prior_b, added_at FROM arms WHERE experiment = ? ORDER BY arm"
+    )
+    return [ArmRow(*row) for row in connection.rows(sql, (experiment,))]
+
+
+def decisions(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, DecisionRow]:
+    return {row[0]: DecisionRow(*row) for row in connection.matching(f"{_DECISION} WHERE id {{keys}}", ids)}
+
+
+def outcomes(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, OutcomeRow]:
+    """The latest revision of each of these decisions' outcomes, of those that have any."""
+    latest: dict[bytes, OutcomeRow] = {}
+    for row in connection.matching(f"{_OUTCOME} WHERE decision {{keys}}", ids):
+        outcome = OutcomeRow(*row)
+        if outcome.decision not in latest or latest[outcome.decision].revision < outcome.revision:
+            latest[outcome.decision] = outcome
+    return latest
+
+
+def holders(connection: Connection, experiment: int, units: Sequence[str]) -> dict[str, bytes]:
+    """The decisions that these units have in a sticky experiment."""
+    sql = f"SELECT unit, decision FROM units WHERE experiment = {int(experiment)} AND unit {{keys}}"
+    return dict(connection.matching(sql, units))  # type: ignore[arg-type]
+
+
+class Sums(NamedTuple):
+    """What totals, buckets and lags count."""
+
+    asked: int
+    told: int
+    rewards: int
+
+
+def totals(connection: Connection, experiment: int) -> dict[int, Sums]:
+    sql = "SELECT arm, asked, told, rewards FROM totals WHERE experiment = ?"
+    return {arm: Sums(*sums) for arm, *sums in connection.rows(sql, (experiment,))}
+
+
+def last_asked(connection: Connection, experiment: int) -> int:
+    """The time of the latest decision, or 0."""
+    ((last,),) = connection.rows("SELECT MAX(asked_at) FROM decisions WHERE experiment = ?", (experiment,))
+    return int(last or 0)
+
+
+def asked_after(connection: Connection, experiment: int, grain: int, after: int) -> dict[int, Sums]:
+    """The sums over decisions asked later than `after`, by arm: from buckets, and the rows of one bucket."""
+    edge = after // grain
+    sql = (
+        "SELECT arm, SUM(asked), SUM(told), SUM(rewards) FROM buckets WHERE experiment = ? AND bucket > ? GROUP BY arm"
+    )
+    young = {arm: Sums(*map(int, sums)) for arm, *sums in connection.rows(sql, (experiment, edge))}
+    sql = (
+        f"SELECT d.arm, COUNT(*), COUNT(o.reward), COALESCE(SUM(o.reward), 0) FROM decisions d LEFT JOIN {STANDING} "
+        "WHERE d.experiment = ? AND d.asked_at > ? AND d.asked_at < ? GROUP BY d.arm"
+    )
+    for arm, *sums in connection.rows(sql, (experiment, after, (edge + 1) * grain)):
+        young[arm] = Sums(*(int(a) + b for a, b in zip(sums, young.get(arm, (0, 0, 0)), strict=True)))
+    return young
+
+
+# The outcome of decision d that stands: its last revision, unless that takes it back.
+STANDING = (
+    "outcomes o ON o.decision = d.id AND o.reward IS NOT NULL "
+    "AND NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.decision = d.id AND later.revision > o.revision)"
+)
+
+
+def lags(connection: Connection, experiment: int) -> list[tuple[int, int, int]]:
+    """(arm, lag in grains, outcomes), in order."""
+    sql = "SELECT arm, lag, told FROM lags WHERE experiment = ? AND told <> 0 ORDER BY arm, lag"
+    return [(arm, lag, told) for arm, lag, told in connection.rows(sql, (experiment,))]
+
+
+def buckets(connection: Connection, experiment: int, since: int = 0) -> list[tuple[int, int, int, int, int]]:
+    """(bucket, arm, asked, told, rewards) from bucket `since` on, in order."""
+    sql = (
+        "SELECT bucket, arm, asked, told, rewards FROM buckets WHERE experiment = ? AND bucket >= ? "
+        "ORDER BY bucket, arm"
+    )
+    return [tuple(row) for row in connection.rows(sql, (experiment, since))]  # type: ignore[misc]
+
+
+def unanswered_by_bucket(connection: Connection, experiment: int, since: int) -> dict[int, int]:
+    """How many decisions have no outcome, by the bucket of their time, from bucket `since` on."""
+    sql = (
+        "SELECT bucket, SUM(asked - told) FROM buckets WHERE experiment = ? AND bucket >= ? "
+        "GROUP BY bucket HAVING SUM(asked - told) > 0 ORDER BY bucket"
+    )
+    return {bucket: int(count) for bucket, count in connection.rows(sql, (experiment, since))}
+
+
+_WAIT = "COALESCE(o.heard_at, o.received_at) - d.asked_at"
+
+
+def waits(connection: Connection, experiment: int) -> list[tuple[int, int, int]]:
+    """(arm, wait in ms, outcomes): how long each outcome that stands was waited for."""
+    sql = (
+        f"SELECT d.arm, {_WAIT}, COUNT(*) FROM decisions d JOIN {STANDING} WHERE d.experiment = ? "
+        f"GROUP BY d.arm, {_WAIT} ORDER BY d.arm, {_WAIT}"
+    )
+    return [tuple(row) for row in connection.rows(sql, (experiment,))]  # type: ignore[misc]
+
+
+def pending(connection: Connection, experiment: int) -> list[tuple[int, int, int]]:
+    """(arm, asked_at, decisions) of the decisions without an outcome."""
+    sql = (
+        f"SELECT d.arm, d.asked_at, COUNT(*) FROM decisions d LEFT JOIN {STANDING} "
+        "WHERE d.experiment = ? AND o.decision IS NULL GROUP BY d.arm, d.asked_at ORDER BY d.arm, d.asked_at"
+    )
+    return [tuple(row) for row in connection.rows(sql, (experiment,))]  # type: ignore[misc]
+
+
+def every_decision(
+    connection: Connection, experiment: int, chunk: int = 5000
+) -> Iterator[list[tuple[DecisionRow, list[OutcomeRow]]]]:
+    """All decisions in the order of their ids, each with the revisions of its outcome, some thousands at a time."""
+    last = b""
+    while True:
+        sql = f"{_DECISION} WHERE experiment = ? AND id > ? ORDER BY id LIMIT ?"
+        found = [DecisionRow(*row) for row in connection.rows(sql, (experiment, last, chunk))]
+        if not found:
+            return
+        revisions: dict[bytes, list[OutcomeRow]] = {row.id: [] for row in found}
+        for row in connection.matching(f"{_OUTCOME} WHERE decision {{keys}}", list(revisions)):
+            revisions[row[0]].append(OutcomeRow(*row))
+        yield [(row, sorted(revisions[row.id], key=lambda each: each.revision)) for row in found]
+        last = found[-1].id
+
+
+# --- Writing ----------------------------------------------------------------------------------------------------------
+
+
+def _insert(table: str, columns: Iterable[str]) -> str:
+    names = list(columns)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+_TABLES = {
+    ExperimentRow: _insert("experiments", ExperimentRow._fields),
+    ArmRow: _insert("arms", ArmRow._fields),
+    DecisionRow: _insert("decisions", DecisionRow._fields),
+    OutcomeRow: _insert("outcomes", OutcomeRow._fields),
+}
+
+
+def append(connection: Connection, rows: Sequence[Any]) -> None:
+    """Append rows of one kind."""
+    if rows:
+        connection.many(_TABLES[type(rows[0])], rows)
+
+
+def claim(connection: Connection, claims: Sequence[tuple[int, str, bytes]]) -> None:
+    """Note which decision each (experiment, unit) of a sticky experiment has."""
+    if claims:
+        connection.many("INSERT INTO units (experiment, unit, decision) VALUES (?, ?, ?)", claims)
+
+
+_ADD = {
+    "totals": ("experiment, arm", "asked, told, rewards"),
+    "buckets": ("experiment, bucket, arm", "asked, told, rewards"),
+    "lags": ("experiment, arm, lag", "told"),
+}
+
+
+def _upsert(table: str) -> str:
+    keys, counts = (re.split(", ", part) for part in _ADD[table])
+    moved = ", ".join(f"{count} = {table}.{count} + excluded.{count}" for count in counts)
+    return f"{_insert(table, keys + counts)} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {moved}"
+
+
+_UPSERTS = {table: _upsert(table) for table in _ADD}
+
+
+def add(connection: Connection, table: str, changes: dict[tuple[int, ...], tuple[int, ...]]) -> None:
+    """Move the sums of a table. In the order of the keys, so that two writers cannot wait for each other."""
+    rows = [(*key, *counts) for key, counts in sorted(changes.items()) if any(counts)]
+    if rows:
+        connection.many(_UPSERTS[table], rows)
+
+
+def change_experiment(connection: Connection, experiment: int, status: str) -> None:
+    connection.many("UPDATE experiments SET status = ?, epoch = epoch + 1 WHERE id = ?", [(status, experiment)])
+
+
+def change_arm(connection: Connection, experiment: int, arm: int, status: str) -> None:
+    connection.many("UPDATE arms SET status = ? WHERE experiment = ? AND arm = ?", [(status, experiment, arm)])
+    connection.many("UPDATE experiments SET epoch = epoch + 1 WHERE id = ?", [(experiment,)])
+

@@ -1,0 +1,135 @@
+"""The shared store: a schema `belated` in a PostgreSQL database, for any number of machines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
+
+from belated.inputs import InvalidInput
+from belated.live.errors import LiveError, Unavailable
+from belated.live.ledger import Collision
+from belated.live.pool import Pool
+
+try:
+    import psycopg
+    from psycopg import errors as postgres_errors
+except ImportError:  # pragma: no cover
+    raise InvalidInput("ledger", "postgresql:// needs psycopg: pip install 'belated[postgres]'") from None
+
+LOCK = 0x62656C61746564  # of migrations: "belated"
+_AGAIN = (
+    postgres_errors.UniqueViolation,
+    postgres_errors.SerializationFailure,
+    postgres_errors.DeadlockDetected,
+)
+
+
+class PostgresConnection:
+    """A connection within a transaction."""
+
+    def __init__(self, raw: psycopg.Connection[Any]):
+        self.raw = raw
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self.raw.execute(_own(sql), values, binary=True).fetchall()
+
+    def matching(self, sql: str, keys: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
+        if not keys:
+            return []
+        return self.raw.execute(_own(sql.format(keys="= ANY(?)")), (list(keys),), binary=True).fetchall()
+
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        if len(rows) == 1:  # a pipeline of one costs a round trip more
+            self.raw.execute(_own(sql), rows[0])
+            return
+        with self.raw.cursor() as cursor:
+            cursor.executemany(_own(sql), rows)
+
+    def script(self, sql: str) -> None:
+        self.raw.execute(sql)  # type: ignore[call-overload]
+
+
+def _own(sql: str) -> Any:
+    return sql.replace("?", "%s")
+
+
+class PostgresStore:
+    """A ledger in a PostgreSQL database."""
+
+    tokens: ClassVar[dict[str, str]] = {"bytes": "BYTEA", "clustered": ""}
+
+    def __init__(self, url: str):
+        self._url = url
+        self._lock = threading.Lock()
+        self._writer: psycopg.Connection[Any] | None = None
+        self._readers = Pool(self._connect)
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        raw = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="belated")
+        raw.execute("SET search_path TO belated")
+        raw.execute("SET client_min_messages TO warning")
+        return raw
+
+    @contextmanager
+    def writing(self) -> Iterator[PostgresConnection]:
+        with _plainly(), self._lock:
+            if self._writer is None:
+                self._writer = self._connect()
+            try:
+                with self._writer.transaction():
+                    yield PostgresConnection(self._writer)
+            finally:
+                if self._writer.broken or self._writer.closed:
+                    self._writer = None  # the next batch connects anew
+
+    @contextmanager
+    def locked(self) -> Iterator[PostgresConnection]:
+        with self.writing() as connection:
+            connection.rows(f"SELECT pg_advisory_xact_lock({LOCK})")
+            connection.script("CREATE SCHEMA IF NOT EXISTS belated")
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[PostgresConnection]:
+        with _plainly():
+            try:
+                with self._readers.borrowed() as raw, _snapshot(raw):
+                    yield PostgresConnection(raw)
+            except psycopg.OperationalError:
+                self._readers.clear()  # when one has lost its server, so have the others
+                raise
+
+    def tables(self, connection: Any) -> set[str]:
+        return {name for (name,) in connection.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'belated'")}
+
+    def close(self) -> None:
+        self._readers.close()
+        with self._lock:
+            if self._writer is not None:
+                self._writer.close()
+
+
+@contextmanager
+def _snapshot(raw: psycopg.Connection[Any]) -> Iterator[None]:
+    raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        yield
+    finally:
+        with suppress(psycopg.Error):
+            raw.execute("ROLLBACK")
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """PostgreSQL's errors in the words of the engine."""
+    try:
+        yield
+    except LiveError:
+        raise
+    except _AGAIN as error:
+        raise Collision(str(error)) from None
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise Unavailable("ledger", f"PostgreSQL cannot be reached now: {reason}") from None

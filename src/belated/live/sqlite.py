@@ -1,0 +1,133 @@
+"""The embedded store: one SQLite file, in WAL mode, so that readers and the writer do not block one another."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from belated.live.errors import LiveError, Unavailable, WrongLedger
+from belated.live.ledger import Collision
+from belated.live.pool import Pool
+
+PATIENCE = 30.0  # seconds that a writer waits for those of other processes
+
+
+class SqliteConnection:
+    """A connection within a transaction."""
+
+    def __init__(self, raw: sqlite3.Connection):
+        self.raw = raw
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self.raw.execute(sql, values).fetchall()
+
+    def matching(self, sql: str, keys: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
+        one = sql.format(keys="= ?")
+        execute = self.raw.execute
+        return [row for key in keys for row in execute(one, (key,))]
+
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        try:
+            self.raw.executemany(sql, rows)
+        except sqlite3.IntegrityError as error:
+            raise Collision(str(error)) from None
+
+    def script(self, sql: str) -> None:
+        for statement in _statements(sql):
+            self.raw.execute(statement)
+
+
+def _statements(sql: str) -> Iterator[str]:
+    """Each statement of a script. `executescript` would commit first."""
+    kept = ""
+    for line in sql.splitlines(keepends=True):
+        kept += line
+        if sqlite3.complete_statement(kept):
+            yield kept
+            kept = ""
+    if kept.strip():
+        yield kept
+
+
+class SqliteStore:
+    """A ledger in one file."""
+
+    tokens: ClassVar[dict[str, str]] = {"bytes": "BLOB", "clustered": "WITHOUT ROWID"}
+
+    def __init__(self, path: str):
+        self.path = path
+        if not path or path == ":memory:":
+            raise WrongLedger("ledger", "needs a file, such as sqlite:///shop.db")
+        if not Path(path).absolute().parent.is_dir():
+            raise WrongLedger("ledger", f"there is no folder {Path(path).absolute().parent}")
+        with _plainly():
+            self._writer = self._connect()
+        self._readers = Pool(self._connect_reader)
+
+    def _connect(self) -> sqlite3.Connection:
+        raw = sqlite3.connect(
+            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        try:
+            raw.execute("PRAGMA journal_mode = WAL")
+            raw.execute("PRAGMA synchronous = FULL")  # a commit is on the disk before it is answered
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        raw = self._connect()
+        raw.execute("PRAGMA query_only = ON")
+        return raw
+
+    @contextmanager
+    def writing(self) -> Iterator[SqliteConnection]:
+        with _plainly(), _transaction(self._writer, "BEGIN IMMEDIATE"):
+            yield SqliteConnection(self._writer)
+
+    locked = writing  # IMMEDIATE keeps out every other writer
+
+    @contextmanager
+    def reading(self) -> Iterator[SqliteConnection]:
+        with _plainly(), self._readers.borrowed() as raw, _transaction(raw, "BEGIN"):
+            yield SqliteConnection(raw)
+
+    def tables(self, connection: Any) -> set[str]:
+        return {name for (name,) in connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+    def close(self) -> None:
+        self._readers.close()
+        self._writer.close()
+
+
+@contextmanager
+def _transaction(raw: sqlite3.Connection, begin: str) -> Iterator[None]:
+    raw.execute(begin)
+    try:
+        yield
+        raw.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):  # a full disk has rolled back already
+            raw.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """SQLite's errors in the words of the engine."""
+    try:
+        yield
+    except LiveError:
+        raise
+    except sqlite3.DatabaseError as error:
+        if "not a database" in str(error):
+            raise WrongLedger("ledger", "it is not an SQLite database") from None
+        if isinstance(error, sqlite3.OperationalError):
+            raise Unavailable("ledger", f"cannot be read or written now: {error}") from None
+        raise
+    except sqlite3.ProgrammingError:
+        raise Unavailable("ledger", "it has been closed") from None

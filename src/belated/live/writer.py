@@ -1,0 +1,140 @@
+"""Group commit: one thread gathers what callers have asked and commits it together; each is answered after its commit."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from belated.live.errors import Unavailable
+from belated.live.judge import Operation, judge
+from belated.live.ledger import Collision, Store
+
+LARGEST = 2000  # operations in one transaction
+LINGER = 0.0005  # seconds that a batch waits for the callers who were in the one before
+ATTEMPTS = 50  # at a batch that collides with those of other writers
+
+log = logging.getLogger("belated.live")
+
+
+class Call:
+    """An operation on its way, and then its answer."""
+
+    __slots__ = ("_answer", "_done", "_then", "operation")
+
+    def __init__(self, operation: Operation, then: Callable[[Any], None] | None = None):
+        self.operation = operation
+        self._then = then
+        self._answer: Any = None
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def answer(self, answer: Any) -> None:
+        self._answer = answer
+        self._done.release()
+        if self._then is not None:
+            self._then(answer)
+
+    def wait(self) -> Any:
+        """The answer, once it is durable; raises it if it is an exception."""
+        with self._done:
+            answer = self._answer
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+class Writer:
+    """The one writer of a store in this process."""
+
+    def __init__(self, store: Store):
+        self._store = store
+        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        self._open = True
+        self._door = threading.Lock()
+        self.batches = 0
+        self.operations = 0
+        self.seconds = 0.0  # spent in transactions
+        self._thread = threading.Thread(target=self._run, name="belated-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, operation: Operation, then: Callable[[Any], None] | None = None) -> Call:
+        """Hand in an operation. `then` is called with its answer, in the writer's thread."""
+        call = Call(operation, then)
+        if not self._open:
+            raise Unavailable("ledger", "it has been closed")
+        self._calls.put(call)
+        return call
+
+    def close(self) -> None:
+        """Commit what has been handed in, and stop."""
+        with self._door:
+            if self._open:
+                self._open = False
+                self._calls.put(None)
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        expected = 1
+        while True:
+            batch, last = self._gather(expected)
+            if batch:
+                expected = len(batch)
+                self._commit(batch)
+            if last:
+                break
+        while not self._calls.empty():  # handed in while the door closed
+            late = self._calls.get()
+            if late is not None:
+                late.answer(Unavailable("ledger", "it has been closed"))
+
+    def _gather(self, expected: int) -> tuple[list[Call], bool]:
+        """The next batch, and whether it is the last: what is there, and those who soon follow their last answer."""
+        batch: list[Call] = []
+        deadline = 0.0
+        while len(batch) < LARGEST:
+            try:
+                if not batch:
+                    call = self._calls.get()
+                elif len(batch) < expected:
+                    call = self._calls.get(timeout=max(0.0, deadline - time.perf_counter()))
+                else:
+                    call = self._calls.get_nowait()
+            except queue.Empty:
+                break
+            if call is None:
+                return batch, True
+            if not batch:
+                deadline = time.perf_counter() + LINGER
+            batch.append(call)
+        return batch, False
+
+    def _commit(self, batch: list[Call]) -> None:
+        began = time.perf_counter()
+        answers = self._answers([call.operation for call in batch])
+        self.batches += 1
+        self.operations += len(batch)
+        self.seconds += time.perf_counter() - began
+        for call, answer in zip(batch, answers, strict=True):
+            call.answer(answer)
+
+    def _answers(self, operations: Sequence[Operation]) -> Sequence[Any]:
+        for _ in range(ATTEMPTS):
+            try:
+                with self._store.writing() as connection:
+                    answers = judge(connection, operations)
+                return answers
+            except Collision:
+                continue
+            except Unavailable as error:
+                return [error] * len(operations)
+            except Exception as error:
+                log.exception("a batch of %d failed", len(operations))
+                if len(operations) == 1:
+                    return [error]
+                return [answer for operation in operations for answer in self._answers([operation])]
+        return [Unavailable("ledger", "other writers were always first")] * len(operations)
