@@ -7,7 +7,12 @@
 -1
 """
 
-from belated import delays, policies, theory
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from belated import delays, policies
 from belated.delays import (
     Exponential,
     Fixed,
@@ -37,6 +42,9 @@ from belated.policies import (
 from belated.result import Comparison, Result
 from belated.scenario import Scenario
 from belated.simulate import simulate
+
+if TYPE_CHECKING:
+    from belated import live, theory
 
 __version__ = "0.1.0"
 
@@ -68,7 +76,15 @@ __all__ = [
     "Uniform",
     "compiled",
     "delays",
+    "live",
     "policies",
     "simulate",
     "theory",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The doors that are opened when they are first asked for: `theory` needs scipy, `live` a database."""
+    if name in ("live", "theory"):
+        return importlib.import_module(f"belated.{name}")
+    raise AttributeError(f"module 'belated' has no attribute {name!r}")

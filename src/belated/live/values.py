@@ -38,7 +38,7 @@ def text(field: str, value: object, *, longest: int = 200) -> str:
         raise InvalidInput(field, f"must not be empty, got {shown(value)}")
     if len(value) > longest:
         raise InvalidInput(field, f"must be at most {longest} characters, got {len(value)}: {shown(value)}")
-    if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in value):
+    if not value.isprintable() and any(unicodedata.category(letter) in ("Cc", "Cs") for letter in value):
         raise InvalidInput(field, f"must hold no control character, got {shown(value)}")
     return value
 
