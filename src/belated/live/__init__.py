@@ -54,9 +54,7 @@ __all__ = [
 ]
 
 
-def open(
-    url: str, *, clock: Callable[[], float] = time.time, rng: Any = None, refresh: float | str = 0.1
-) -> Ledger:
+def open(url: str, *, clock: Callable[[], float] = time.time, rng: Any = None, refresh: float | str = 0.1) -> Ledger:
     """The ledger at `url`, sqlite:///shop.db or postgresql://…, made or brought up to date if need be.
 
     `clock` gives the time in seconds since 1970, `rng` the randomness of decisions. A posterior may serve asks for up

@@ -25,7 +25,7 @@ class Waits(NamedTuple):
 
 def read(connection: Connection, experiment: int, now: int, unit: int) -> Waits:
     """The curves as of `now`."""
-    heard = [row for row in ledger.waits(connection, experiment)]
+    heard = ledger.waits(connection, experiment)
     pending = [(arm, now - asked, count) for arm, asked, count in ledger.pending(connection, experiment)]
     names = {row.arm: row.name for row in ledger.arms(connection, experiment)}
     arms = {
@@ -40,7 +40,7 @@ def _curve(
 ) -> Observed | None:
     waits, waited = _columns(heard)
     ages, aged = _columns(pending)
-    return law(waits, ages, unit, waited, aged)
+    return law(waits, ages, unit=unit, waits_counts=waited, ages_counts=aged)
 
 
 def _columns(rows: Iterable[tuple[int, int, int]]) -> tuple[list[int], list[int]]:

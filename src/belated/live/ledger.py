@@ -168,9 +168,7 @@ def experiments_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, E
 
 
 def arms(connection: Connection, experiment: int) -> list[ArmRow]:
-    sql = (
-        "SELECT experiment, arm, name, status, prior_a, prior_b, added_at FROM arms WHERE experiment = ? ORDER BY arm"
-    )
+    sql = "SELECT experiment, arm, name, status, prior_a, prior_b, added_at FROM arms WHERE experiment = ? ORDER BY arm"
     return [ArmRow(*row) for row in connection.rows(sql, (experiment,))]
 
 
@@ -356,4 +354,3 @@ def change_experiment(connection: Connection, experiment: int, status: str) -> N
 def change_arm(connection: Connection, experiment: int, arm: int, status: str) -> None:
     connection.many("UPDATE arms SET status = ? WHERE experiment = ? AND arm = ?", [(status, experiment, arm)])
     connection.many("UPDATE experiments SET epoch = epoch + 1 WHERE id = ?", [(experiment,)])
-

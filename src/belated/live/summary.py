@@ -13,7 +13,7 @@ from belated.live.ledger import Connection
 from belated.live.settings import Settings, silence_to_text
 from belated.live.values import BILLION, iso, moment, spoken
 from belated.live.version import Standing, Version, evidence
-from belated.live.waits import kaplan_meier, still_to_come, time_of_share
+from belated.live.waits import by_when, kaplan_meier, to_come
 
 
 class ArmSummary(NamedTuple):
@@ -147,12 +147,13 @@ def _forecast(connection: Connection, at: Standing, pending: int, now: int) -> F
     ages = np.array([*(max(0, newest - bucket) for bucket in young), horizon + 1], float)
     counts = np.array([*young.values(), older], float)
     lags = np.array(sorted(heard), float)
-    curve = kaplan_meier(lags, ages, np.array([heard[int(lag)] for lag in lags], float), counts)
+    told = [heard[int(lag)] for lag in lags]
+    curve = kaplan_meier(lags, ages, waits_counts=told, ages_counts=counts)
     # Of those asked longer ago than any wait seen so far, none is expected any more.
     return Forecast(
-        expected=still_to_come(curve, ages[:-1], counts[:-1]),
-        half_within=_in_time(time_of_share(curve, ages[:-1], counts[:-1], 0.5), row.grain),
-        most_within=_in_time(time_of_share(curve, ages[:-1], counts[:-1], 0.9), row.grain),
+        expected=to_come(curve, ages[:-1], counts=counts[:-1]),
+        half_within=_in_time(by_when(curve, ages[:-1], counts=counts[:-1], fraction=0.5), row.grain),
+        most_within=_in_time(by_when(curve, ages[:-1], counts=counts[:-1], fraction=0.9), row.grain),
     )
 
 
