@@ -117,6 +117,7 @@ def filled(shop: Ledger, decisions: int, days: float = 28.0) -> Experiment:
 
 
 def best_of(count: int, call: Callable[[], Any]) -> float:
+    """The seconds of the fastest of so many calls."""
     times = []
     for _ in range(count):
         began = time.perf_counter()
@@ -126,6 +127,7 @@ def best_of(count: int, call: Callable[[], Any]) -> float:
 
 
 def import_time() -> float:
+    """Seconds to import belated.live in a new process, without the start of Python."""
     code = "import time; began = time.perf_counter(); import belated.live; print(time.perf_counter() - began)"
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(7)]
     return statistics.median(float(run.stdout) for run in runs)
@@ -166,6 +168,7 @@ def main() -> None:
 
 
 def size(folder: str) -> int:
+    """The bytes of the ledger's files."""
     return sum(os.path.getsize(os.path.join(folder, each)) for each in os.listdir(folder) if each.startswith("bench"))
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import MEANS, actions
 
 from belated import Geometric, Law, Loss, Pareto, Uniform, live
 from belated.live import Experiment
 from belated.policies import named
 from belated.simulate import POLICY, VISITORS, stream
+from support import MEANS, actions
 
 SEED = 5
 ROUNDS = 100

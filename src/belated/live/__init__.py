@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from belated.inputs import InvalidInput
+from belated.live.curves import Waits
 from belated.live.errors import (
     Archived,
     ClockRanBackwards,
@@ -30,7 +31,6 @@ from belated.live.experiment import Decision, Experiment, Ledger, Told
 from belated.live.ledger import Store, migrate
 from belated.live.settings import Failure, Pending
 from belated.live.summary import ArmSummary, Summary
-from belated.live.curves import Waits
 
 __all__ = [
     "Archived",

@@ -12,13 +12,13 @@ from numpy.random import Generator
 
 from belated.inputs import InvalidInput, nearest
 from belated.live import curves, ledger, values
+from belated.live.curves import Waits
 from belated.live.errors import Archived, ClockRanBackwards, Conflict, LiveError, NotFound
 from belated.live.judge import Ask, Asked, Do, Stale, Tell
 from belated.live.ledger import ArmRow, Connection, DecisionRow, ExperimentRow, Store
 from belated.live.settings import Pending, Settings, Silence, checked_prior, refuse_floor
 from belated.live.summary import Summary, summarised
 from belated.live.version import Version, standing
-from belated.live.curves import Waits
 from belated.live.writer import Call, Writer
 
 MOST_ARMS = 1000
@@ -159,7 +159,7 @@ class Ledger:
 
     def tell_many(self, outcomes: Iterable[Any]) -> list[Told]:
         """Many outcomes, each (decision, reward), with `occurred_at` and `revise` if wished; see `Told`."""
-        return self._all_told([(str(given[0]), self._attempted(given)) for given in outcomes])
+        return self._all_told([(_first(given), self._attempted(given)) for given in outcomes])
 
     def void(self, decision: str) -> str:
         """Take back the outcome of a decision of any experiment: "voided", also if there is none."""
@@ -184,9 +184,7 @@ class Ledger:
 
     def _attempted(self, given: Any, experiment: int | None = None) -> Call | Exception:
         try:
-            decision, reward, *more = given
-            occurred_at, revise = (*more, *(None, False)[len(more) :])
-            return self.writer.submit(self.telling(decision, reward, occurred_at, revise, experiment))
+            return self.writer.submit(self.telling(*_four(given), experiment))
         except (InvalidInput, LiveError) as refusal:
             return refusal
 
@@ -244,7 +242,8 @@ class Experiment:
         if len(sizes) != 1:
             raise InvalidInput("count", f"give a count, units or ids, as many of each; got {sorted(sizes) or 'none'}")
         size = sizes.pop()
-        pairs = list(zip(units or [None] * size, ids or [None] * size, strict=True))
+        nothing: list[None] = [None] * size
+        pairs = list(zip(units or nothing, ids or nothing, strict=True))
         under_way = [self._asking(unit, id) for unit, id in pairs]
         return [self._answered(*each, *pair) for each, pair in zip(under_way, pairs, strict=True)]
 
@@ -289,7 +288,7 @@ class Experiment:
     def tell_many(self, outcomes: Iterable[Any]) -> list[Told]:
         """Many outcomes, each (decision, reward), with `occurred_at` and `revise` if wished; none stops the others."""
         home = self._home
-        return home._all_told([(str(given[0]), home._attempted(given, self.id)) for given in outcomes])
+        return home._all_told([(_first(given), home._attempted(given, self.id)) for given in outcomes])
 
     def void(self, decision: str) -> str:
         """Take back the outcome of a decision: "voided", also if there is none."""
@@ -417,6 +416,19 @@ class Experiment:
         if ledger.experiment(connection, self.name).status == "archived":
             raise Archived("experiment", f"{self.name} is archived")
         return ledger.arms(connection, self.id)
+
+
+def _first(given: Any) -> str:
+    return str(given[0]) if isinstance(given, tuple | list) and given else values.shown(given)
+
+
+def _four(given: Any) -> tuple[Any, Any, Any, Any]:
+    """Decision, reward, occurred_at and revise, the last two of which may be left out."""
+    if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
+        message = f"must be (decision, reward), with occurred_at and revise if wished, got {values.shown(given)}"
+        raise InvalidInput("outcome", message)
+    decision, reward, occurred_at, revise = [*given, *(None, False)[len(given) - 2 :]]
+    return decision, reward, occurred_at, revise
 
 
 def _arm_names(arms: object) -> list[str]:

@@ -57,10 +57,11 @@ def judge(connection: Connection, operations: Sequence[Operation]) -> list[Any]:
     """The answers to a batch, in its order; an answer that is an exception is for its caller alone."""
     answers: list[Any] = [None] * len(operations)
     moves = Moves()
-    for kind, judged in ((Do, _do), (Ask, _asks), (Tell, _tells)):
+    steps: list[tuple[type, Callable[..., list[Any]]]] = [(Do, _do), (Ask, _asks), (Tell, _tells)]
+    for kind, judged in steps:
         places = [place for place, operation in enumerate(operations) if type(operation) is kind]
         if places:
-            found = judged(connection, [operations[place] for place in places], moves)  # type: ignore[operator]
+            found = judged(connection, [operations[place] for place in places], moves)
             for place, answer in zip(places, found, strict=True):
                 answers[place] = answer
     moves.apply(connection)

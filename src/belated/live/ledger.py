@@ -1,8 +1,8 @@
 """What a store of live experiments offers, and the SQL that both stores share.
 
 The ledger is the truth: decisions and outcomes are only appended. Totals, buckets and lags are sums over them, moved in
-the same transaction. What must happen once is held by unique keys, never by a check in Python: a batch is judged on what
-its transaction reads, and if a key then collides with another writer's, all of it is judged again.
+the same transaction. What must happen once is held by unique keys, never by a check in Python: a batch is judged on
+what its transaction reads, and if a key then collides with another writer's, all of it is judged again.
 """
 
 from __future__ import annotations
@@ -153,10 +153,12 @@ _OUTCOME = "SELECT decision, revision, reward, occurred_at, received_at, heard_a
 
 
 def experiments(connection: Connection) -> list[ExperimentRow]:
+    """All experiments, the oldest first."""
     return [ExperimentRow(*row) for row in connection.rows(f"{_EXPERIMENT} ORDER BY id")]
 
 
 def experiment(connection: Connection, name: str) -> ExperimentRow:
+    """The experiment of that name."""
     rows = connection.rows(f"{_EXPERIMENT} WHERE name = ?", (name,))
     if not rows:
         raise NotFound("experiment", f"there is none named {name!r}")
@@ -164,15 +166,18 @@ def experiment(connection: Connection, name: str) -> ExperimentRow:
 
 
 def experiments_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, ExperimentRow]:
+    """These experiments."""
     return {row[0]: ExperimentRow(*row) for row in connection.matching(f"{_EXPERIMENT} WHERE id {{keys}}", ids)}
 
 
 def arms(connection: Connection, experiment: int) -> list[ArmRow]:
+    """The arms of an experiment, in order: arm 0 stands at place 0."""
     sql = "SELECT experiment, arm, name, status, prior_a, prior_b, added_at FROM arms WHERE experiment = ? ORDER BY arm"
     return [ArmRow(*row) for row in connection.rows(sql, (experiment,))]
 
 
 def decisions(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, DecisionRow]:
+    """These decisions, of those that there are."""
     return {row[0]: DecisionRow(*row) for row in connection.matching(f"{_DECISION} WHERE id {{keys}}", ids)}
 
 
@@ -189,7 +194,7 @@ def outcomes(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, Outcom
 def holders(connection: Connection, experiment: int, units: Sequence[str]) -> dict[str, bytes]:
     """The decisions that these units have in a sticky experiment."""
     sql = f"SELECT unit, decision FROM units WHERE experiment = {int(experiment)} AND unit {{keys}}"
-    return dict(connection.matching(sql, units))  # type: ignore[arg-type]
+    return dict(connection.matching(sql, units))
 
 
 class Sums(NamedTuple):
@@ -201,6 +206,7 @@ class Sums(NamedTuple):
 
 
 def totals(connection: Connection, experiment: int) -> dict[int, Sums]:
+    """The sums over all decisions, by arm."""
     sql = "SELECT arm, asked, told, rewards FROM totals WHERE experiment = ?"
     return {arm: Sums(*sums) for arm, *sums in connection.rows(sql, (experiment,))}
 
@@ -246,7 +252,7 @@ def buckets(connection: Connection, experiment: int, since: int = 0) -> list[tup
         "SELECT bucket, arm, asked, told, rewards FROM buckets WHERE experiment = ? AND bucket >= ? "
         "ORDER BY bucket, arm"
     )
-    return [tuple(row) for row in connection.rows(sql, (experiment, since))]  # type: ignore[misc]
+    return [tuple(row) for row in connection.rows(sql, (experiment, since))]
 
 
 def unanswered_by_bucket(connection: Connection, experiment: int, since: int) -> dict[int, int]:
@@ -267,7 +273,7 @@ def waits(connection: Connection, experiment: int) -> list[tuple[int, int, int]]
         f"SELECT d.arm, {_WAIT}, COUNT(*) FROM decisions d JOIN {STANDING} WHERE d.experiment = ? "
         f"GROUP BY d.arm, {_WAIT} ORDER BY d.arm, {_WAIT}"
     )
-    return [tuple(row) for row in connection.rows(sql, (experiment,))]  # type: ignore[misc]
+    return [tuple(row) for row in connection.rows(sql, (experiment,))]
 
 
 def pending(connection: Connection, experiment: int) -> list[tuple[int, int, int]]:
@@ -276,7 +282,7 @@ def pending(connection: Connection, experiment: int) -> list[tuple[int, int, int
         f"SELECT d.arm, d.asked_at, COUNT(*) FROM decisions d LEFT JOIN {STANDING} "
         "WHERE d.experiment = ? AND o.decision IS NULL GROUP BY d.arm, d.asked_at ORDER BY d.arm, d.asked_at"
     )
-    return [tuple(row) for row in connection.rows(sql, (experiment,))]  # type: ignore[misc]
+    return [tuple(row) for row in connection.rows(sql, (experiment,))]
 
 
 def every_decision(
@@ -348,9 +354,11 @@ def add(connection: Connection, table: str, changes: dict[tuple[int, ...], tuple
 
 
 def change_experiment(connection: Connection, experiment: int, status: str) -> None:
+    """Give an experiment another status."""
     connection.many("UPDATE experiments SET status = ?, epoch = epoch + 1 WHERE id = ?", [(status, experiment)])
 
 
 def change_arm(connection: Connection, experiment: int, arm: int, status: str) -> None:
+    """Give an arm another status."""
     connection.many("UPDATE arms SET status = ? WHERE experiment = ? AND arm = ?", [(status, experiment, arm)])
     connection.many("UPDATE experiments SET epoch = epoch + 1 WHERE id = ?", [(experiment,)])

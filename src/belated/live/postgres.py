@@ -48,7 +48,7 @@ class PostgresConnection:
             cursor.executemany(_own(sql), rows)
 
     def script(self, sql: str) -> None:
-        self.raw.execute(sql)  # type: ignore[call-overload]
+        self.raw.execute(sql)
 
 
 def _own(sql: str) -> Any:

@@ -120,6 +120,7 @@ def silence_to_text(silence: Silence) -> str:
 
 
 def silence_from_text(text: str) -> Silence:
+    """What `silence_to_text` wrote."""
     return Pending() if text == "pending" else Failure(after=text)
 
 

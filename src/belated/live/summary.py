@@ -147,8 +147,8 @@ def _forecast(connection: Connection, at: Standing, pending: int, now: int) -> F
     ages = np.array([*(max(0, newest - bucket) for bucket in young), horizon + 1], float)
     counts = np.array([*young.values(), older], float)
     lags = np.array(sorted(heard), float)
-    told = [heard[int(lag)] for lag in lags]
-    curve = kaplan_meier(lags, ages, waits_counts=told, ages_counts=counts)
+    outcomes = [heard[int(lag)] for lag in lags]
+    curve = kaplan_meier(lags, ages, waits_counts=outcomes, ages_counts=counts)
     # Of those asked longer ago than any wait seen so far, none is expected any more.
     return Forecast(
         expected=to_come(curve, ages[:-1], counts=counts[:-1]),

@@ -98,6 +98,7 @@ def moment(milliseconds: int) -> datetime.datetime:
 
 
 def iso(milliseconds: int) -> str:
+    """The time in ISO 8601, in UTC, to the millisecond."""
     return moment(milliseconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -1,4 +1,4 @@
-"""Group commit: one thread gathers what callers have asked and commits it together; each is answered after its commit."""
+"""Group commit: one thread gathers what callers ask and commits it together; each is answered after its commit."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Writer:
             try:
                 with self._store.writing() as connection:
                     answers = judge(connection, operations)
-                return answers
+                return answers  # noqa: RET504, committed by now
             except Collision:
                 continue
             except Unavailable as error:
