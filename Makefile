@@ -26,8 +26,9 @@ lint: .venv/made ## style, types, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/made ## time the simulator beside a C program
+bench: .venv/made ## time the simulator beside a C program, and the live engine beside the bare disk
 	$(BIN)/python benchmarks/thompson.py
+	$(BIN)/python benchmarks/live.py
 
 verify: .venv/made ## slow statistical evidence, with figures, into out/verify
 	$(BIN)/python verification/lemmas.py

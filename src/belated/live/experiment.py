@@ -427,7 +427,8 @@ def _four(given: Any) -> tuple[Any, Any, Any, Any]:
     if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
         message = f"must be (decision, reward), with occurred_at and revise if wished, got {values.shown(given)}"
         raise InvalidInput("outcome", message)
-    decision, reward, occurred_at, revise = [*given, *(None, False)[len(given) - 2 :]]
+    left_out: list[Any] = [None, False][len(given) - 2 :]
+    decision, reward, occurred_at, revise = list(given) + left_out
     return decision, reward, occurred_at, revise
 
 
