@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.random import Generator
 
 from belated.inputs import InvalidInput, nearest
 from belated.live import curves, ledger, values
 from belated.live.curves import Waits
 from belated.live.errors import Archived, ClockRanBackwards, Conflict, LiveError, NotFound
-from belated.live.judge import Ask, Asked, Do, Stale, Tell
+from belated.live.judge import Ask, Asked, Do, Operation, Stale, Tell
 from belated.live.ledger import ArmRow, Connection, DecisionRow, ExperimentRow, Store
 from belated.live.settings import Pending, Settings, Silence, checked_prior, refuse_floor
 from belated.live.summary import Summary, summarised
@@ -24,6 +23,10 @@ from belated.live.writer import Call, Writer
 MOST_ARMS = 1000
 ARM_STATUSES = ("active", "paused", "retired")
 STATUSES = ("running", "stopped", "archived")
+
+
+Done = TypeVar("Done")
+Steps = Generator[Operation, Any, Done]
 
 
 class Decision(NamedTuple):
@@ -53,7 +56,7 @@ class Ledger:
         store: Store,
         *,
         clock: Callable[[], float] = time.time,
-        rng: Generator | None = None,
+        rng: np.random.Generator | None = None,
         refresh: float = 0.1,
     ):
         self.store = store
@@ -201,6 +204,24 @@ class Ledger:
                 told.append(Told(decision, error.kind, error))
         return told
 
+    def carry_out(self, all_steps: Sequence[Steps[Done]]) -> list[Done]:
+        """What each of these comes to, their operations being handed in together."""
+        first = [self.writer.submit(next(steps)) for steps in all_steps]
+        return [self._carried_out(steps, call) for steps, call in zip(all_steps, first, strict=True)]
+
+    def _carried_out(self, steps: Steps[Done], call: Call) -> Done:
+        try:
+            while True:
+                try:
+                    answer = call.wait()
+                except Exception as error:
+                    operation = steps.throw(error)
+                else:
+                    operation = steps.send(answer)
+                call = self.writer.submit(operation)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
     def close(self) -> None:
         """Commit what is under way, and close the store."""
         self.writer.close()
@@ -231,7 +252,7 @@ class Experiment:
         `unit` is whom it is for; a sticky experiment gives a unit its one decision again. `id`, a UUID of the
         client's own, makes a retry return the same decision.
         """
-        return self._answered(*self._asking(unit, id), unit, id)
+        return self._home.carry_out([self.asking(unit=unit, id=id)])[0]
 
     def ask_many(
         self, count: int | None = None, *, units: Sequence[str] | None = None, ids: Sequence[str] | None = None
@@ -243,11 +264,21 @@ class Experiment:
             raise InvalidInput("count", f"give a count, units or ids, as many of each; got {sorted(sizes) or 'none'}")
         size = sizes.pop()
         nothing: list[None] = [None] * size
-        pairs = list(zip(units or nothing, ids or nothing, strict=True))
-        under_way = [self._asking(unit, id) for unit, id in pairs]
-        return [self._answered(*each, *pair) for each, pair in zip(under_way, pairs, strict=True)]
+        pairs = zip(units or nothing, ids or nothing, strict=True)
+        return self._home.carry_out([self.asking(unit=unit, id=id) for unit, id in pairs])
 
-    def _asking(self, unit: str | None, id: str | None) -> tuple[Version, Call]:
+    def asking(self, *, unit: str | None = None, id: str | None = None) -> Steps[Decision]:
+        """The steps of one ask: it yields the operation that the writer is to do, and is sent the answer."""
+        while True:
+            version, ask = self._chosen(unit, id)
+            try:
+                asked: Asked = yield ask
+            except Stale:  # an arm or a status has changed since the arm was chosen
+                self._version = None
+            else:
+                return self._decision(version, asked)
+
+    def _chosen(self, unit: str | None, id: str | None) -> tuple[Version, Ask]:
         home = self._home
         now = home.now()
         if unit is not None:
@@ -257,17 +288,10 @@ class Experiment:
         identity = values.new_identity(now) if id is None else values.identity("id", id)
         version = self._current(now)
         arm, propensity = version.choose(home.rng) if version.active else (-1, 0.0)
-        row = DecisionRow(identity, self.id, version.at.arms[arm].arm if arm >= 0 else -1, now, propensity, unit)
-        return version, home.writer.submit(Ask(row, version.at.experiment.epoch, id is not None, self.settings.sticky))
+        row = DecisionRow(identity, self.id, arm, now, propensity, unit)
+        return version, Ask(row, version.at.experiment.epoch, id is not None, self.settings.sticky)
 
-    def _answered(self, version: Version, call: Call, unit: str | None, id: str | None) -> Decision:
-        while True:
-            try:
-                asked: Asked = call.wait()
-                break
-            except Stale:  # an arm or a status has changed since the arm was chosen
-                self._version = None
-                version, call = self._asking(unit, id)
+    def _decision(self, version: Version, asked: Asked) -> Decision:
         row = asked.row
         if row.arm >= len(version.at.arms):  # an old decision for an arm that this version does not know yet
             version = self._load(self._home.now())
