@@ -19,6 +19,7 @@ from belated import (
     Geometric,
     InvalidInput,
     Loss,
+    PatientBandits,
     Queue,
     Result,
     Scenario,
@@ -174,6 +175,7 @@ def test_an_interrupted_study_stops_at_once() -> None:
         ({"scenario": replace(WORLD, arms=10**9)}, r"arms: 1000000000 would need \d+ GB of memory, \d+ GB are free"),
         ({"seed": -1}, "seed: must be at least 0, got -1"),
         ({"workers": 0}, "workers: must be at least 1, got 0"),
+        ({"workers": 10**12}, r"workers: 1000000000000 would need \d+ GB of memory, \d+ GB are free"),
         ({"policies": []}, "policies: at least one is needed, got none"),
         ({"policies": [Thompson(), Thompson()]}, "policies: thompson is given twice"),
         ({"policies": ["thompson"]}, r"policies: must be policies, such as Thompson\(\), got 'thompson'"),
@@ -183,6 +185,11 @@ def test_bad_studies_are_refused_in_one_line(options: dict[str, object], message
     policies = options.pop("policies", [Thompson()])
     with pytest.raises(InvalidInput, match=message):
         simulate(**{"scenario": WORLD, "policies": policies, **options})  # type: ignore[arg-type]
+
+
+def test_a_policy_that_cannot_play_is_refused_before_any_work() -> None:
+    with pytest.raises(InvalidInput, match=r"policy\.alpha: patient needs it"):
+        simulate(WORLD, [Thompson(), PatientBandits()], progress=lambda what, done: pytest.fail("work was done"))
 
 
 def test_whole_numbers_may_be_written_with_a_point() -> None:
