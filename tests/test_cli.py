@@ -56,10 +56,10 @@ def test_simulate_from_a_file_with_an_option_over_it(tmp_path: Path) -> None:
 
 
 def test_paper_with_few_replications(tmp_path: Path) -> None:
-    run = ("paper", "--replications", "2", "--experiment", "pareto-0.5", "--experiment", "geometric", "--out", "o")
+    run = ("paper", "--replications", "2", "--experiment", "delay-sweep", "--experiment", "geometric", "--out", "o")
     done = belated(*run, "--fixed-instance", "3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for word in ("pareto-0.5", "geometric", "claim", "E4.1", "open o/report.html"):
+    for word in ("delay-sweep/0", "delay-sweep/1000", "geometric", "claim", "E1.4", "E4.1", "open o/report.html"):
         assert word in done.stdout
     first = json.loads((tmp_path / "o" / "results.json").read_text())
     assert belated(*run, "--workers", "1", "--fixed-instance", "3", cwd=tmp_path).returncode == 0
@@ -114,12 +114,14 @@ BOUNDED = "bound --quick --arms .5,.4 --delay fixed:1 --rounds 9"
         (f"{SIMULATE} --arms .5,1.4", "means[1]: must be between 0 and 1, got 1.4"),
         (f"{SIMULATE} --arms .5", "means: at least two arms are needed, got 1"),
         (f"{SIMULATE} --arms ''", "means: at least two arms are needed, got none"),
+        (f"{SIMULATE} --arms ²x0..1", "arms: must be means, such as .5,.4, or a count and a range"),
         (f"{SIMULATE} --arms 3y0.1..0.2", "means: must be a number or a range such as 0.25..0.75, got '3y0.1..0.2'"),
         (f"{DELAYED} pareto:-1", "delay.alpha: must be above 0, got -1"),
         (f"{DELAYED} loss:1.5", "delay.p: must be between 0 and 1, got 1.5"),
         (f"{DELAYED} parto:1", "delay: unknown law 'parto'; did you mean 'pareto'?"),
         (f"{SIMULATE} --rounds -9", "rounds: must be at least 1, got -9"),
         (f"{SIMULATE} --rounds lots", "rounds: must be a whole number, got 'lots'"),
+        (f"{SIMULATE} --rounds +-5", "rounds: must be a whole number, got '+-5'"),
         (f"{SIMULATE} --workers all", "workers: must be a whole number, got 'all'"),
         ("paper --replications few", "replications: must be a whole number, got 'few'"),
         ("simulate --arms .5,.4 --delay fixed:1", "rounds: is needed"),

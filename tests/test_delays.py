@@ -182,6 +182,7 @@ def test_ranges_are_drawn() -> None:
         (lambda: Loss(-0.1), r"delay\.p: must be between 0 and 1, got -0\.1"),
         (lambda: Loss(Between(0.5, 2)), r"delay\.p: must be between 0 and 1, got 2"),
         (lambda: Pareto(0), r"delay\.alpha: must be above 0, got 0"),
+        (lambda: Mixture([Between(0, 1)], [Fixed(1)]), r"delay\.weights: must be one number, not a range, got 0\.\.1"),
         (lambda: Fixed(-1), r"delay\.rounds: must be at least 0, got -1"),
         (lambda: Fixed(float("nan")), r"delay\.rounds: must be a number, got nan"),
         (lambda: Fixed("soon"), r"delay\.rounds: must be a number, got 'soon'"),

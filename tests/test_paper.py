@@ -130,6 +130,25 @@ def test_a_gap_that_widens_has_a_positive_slope() -> None:
     assert finding.verdict == "holds"
 
 
+def test_a_curve_that_grows_less_late_is_the_flatter_one() -> None:
+    """After round 50 one grows by 10 and the other by 30, to the same end."""
+    rounds, empty = np.array([1, 50, 100]), np.zeros((2, 5, 3), int)
+    curves = np.array([[[0.0, before + each, 40.0] for each in NOISE] for before in (30.0, 10.0)])
+    results = {"here": Result(("thompson", "split"), rounds, curves, empty, empty, np.zeros(2), {})}
+    for policies, verdict in ((("thompson", "split"), "holds"), (("split", "thompson"), "fails")):
+        finding = judge(Claim("X", "", (Part("flatter", ("here",), policies),)), {}, results)
+        assert finding is not None
+        assert finding.verdict == verdict
+
+
+def test_a_policy_is_costlier_where_its_regret_is_larger() -> None:
+    results = {"here": _result(thompson=[90.0 + each for each in NOISE]), "there": _result(thompson=[50.0] * 5)}
+    for where, verdict in ((("here", "there"), "holds"), (("there", "here"), "fails")):
+        finding = judge(Claim("X", "", (Part("costlier", where, ("thompson",)),)), {}, results)
+        assert finding is not None
+        assert finding.verdict == verdict
+
+
 def test_a_claim_about_what_was_not_run_is_not_judged() -> None:
     assert judge(CLAIMS[0], {"UCB": "ucb1", "SE": "elimination"}, {}) is None
 

@@ -132,6 +132,14 @@ def test_rules_leave_the_curves_where_they_were(result: Result) -> None:
     assert any(len(json.loads(rows)) > 100 for rows in datasets)
 
 
+def test_what_cannot_be_drawn_leaves_no_part_of_a_report(result: Result, tmp_path: Path) -> None:
+    whole = report.of_study(result)
+    broken = replace(whole, figures=[*whole.figures, report.Figure("broken", None)])
+    with pytest.raises(AttributeError):
+        broken.write(tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_report_of_a_study(result: Result, tmp_path: Path) -> None:
     written = report.of_study(result, title="Mine & yours").write(tmp_path)
     page = written[-1].read_text()

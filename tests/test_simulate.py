@@ -19,6 +19,7 @@ from belated import (
     Geometric,
     InvalidInput,
     Loss,
+    PatientBandits,
     Queue,
     Result,
     Scenario,
@@ -26,7 +27,7 @@ from belated import (
     Thompson,
     simulate,
 )
-from belated.simulate import checkpoints
+from belated.simulate import INSTANCE, POLICY, VISITORS, checkpoints, stream
 from support import LAWS, actions
 
 WORLD = Scenario(means=Between(0.2, 0.8), arms=4, delay=Loss(Between(0.1, 1.0)), rounds=300)
@@ -83,6 +84,18 @@ def test_every_pull_is_revealed_or_pending_or_never_comes(name: str) -> None:
     assert pending > 0 or name == "loss"
 
 
+def test_a_reward_due_in_the_last_round_is_revealed() -> None:
+    world = Scenario(means=[0.4, 0.6], delay=Fixed(9), rounds=200)
+    assert simulate(world, [Thompson()], replications=2, seed=1).fates[0].tolist() == [[191, 9, 0]] * 2
+
+
+def test_the_streams_of_a_replication_have_nothing_in_common() -> None:
+    """Were two the same, a policy would be drawn by the very numbers that decide its rewards."""
+    streams = [stream(seed, r, purpose) for seed in (1, 2) for r in (0, 1) for purpose in (INSTANCE, VISITORS, POLICY)]
+    numbers = np.concatenate([each.random(50) for each in streams])
+    assert len(np.unique(numbers)) == 50 * len(streams)
+
+
 def test_no_reward_is_revealed_before_its_pull_nor_after_its_delay() -> None:
     """A policy that learns nothing for d rounds acts for d rounds as if it knew nothing, and then differs."""
     for d in (0, 1, 17):
@@ -101,8 +114,6 @@ def test_regret_is_the_sum_of_the_gaps_of_the_pulls() -> None:
 
 def test_uniform_rewards_have_their_mean() -> None:
     """Each arm's rewards: the fractional posterior mean of Thompson approaches the arm's mean."""
-    from belated.simulate import VISITORS, stream
-
     uniforms = stream(1, 0, VISITORS).random(20_000)
     rewards = 0.3 + (2 * uniforms - 1) * 0.3
     assert abs(rewards.mean() - 0.3) < 4 * 0.3 / np.sqrt(3 * 20_000)
@@ -122,8 +133,6 @@ def test_checkpoints_are_some_two_hundred_from_the_first_round_to_the_last() -> 
 
 
 def test_a_fixed_instance_is_shared_by_all_replications_and_a_redrawn_one_is_not() -> None:
-    from belated.simulate import INSTANCE, stream
-
     fixed = replace(WORLD, instance=7)
     drawn = [world.draw(stream(1, r, INSTANCE)).means.tolist() for world in (fixed, WORLD) for r in (0, 1)]
     assert drawn[0] == drawn[1]
@@ -131,8 +140,6 @@ def test_a_fixed_instance_is_shared_by_all_replications_and_a_redrawn_one_is_not
 
 
 def test_the_best_arm_can_have_its_own_law() -> None:
-    from belated.simulate import INSTANCE, stream
-
     instance = replace(WORLD, best_delay=Loss(0.108)).draw(stream(1, 0, INSTANCE))
     best = int(instance.means.argmax())
     assert [law == Loss(0.108) for law in instance.laws] == [arm == best for arm in range(4)]
@@ -174,6 +181,7 @@ def test_an_interrupted_study_stops_at_once() -> None:
         ({"scenario": replace(WORLD, arms=10**9)}, r"arms: 1000000000 would need \d+ GB of memory, \d+ GB are free"),
         ({"seed": -1}, "seed: must be at least 0, got -1"),
         ({"workers": 0}, "workers: must be at least 1, got 0"),
+        ({"workers": 10**12}, r"workers: 1000000000000 would need \d+ GB of memory, \d+ GB are free"),
         ({"policies": []}, "policies: at least one is needed, got none"),
         ({"policies": [Thompson(), Thompson()]}, "policies: thompson is given twice"),
         ({"policies": ["thompson"]}, r"policies: must be policies, such as Thompson\(\), got 'thompson'"),
@@ -183,6 +191,11 @@ def test_bad_studies_are_refused_in_one_line(options: dict[str, object], message
     policies = options.pop("policies", [Thompson()])
     with pytest.raises(InvalidInput, match=message):
         simulate(**{"scenario": WORLD, "policies": policies, **options})  # type: ignore[arg-type]
+
+
+def test_a_policy_that_cannot_play_is_refused_before_any_work() -> None:
+    with pytest.raises(InvalidInput, match=r"policy\.alpha: patient needs it"):
+        simulate(WORLD, [Thompson(), PatientBandits()], progress=lambda what, done: pytest.fail("work was done"))
 
 
 def test_whole_numbers_may_be_written_with_a_point() -> None:

@@ -115,10 +115,20 @@ def test_the_example_study_is_read() -> None:
         ({"policies": ["thompson:priors=1,2"]}, "unknown parameter of thompson 'priors'; did you mean 'prior'"),
         ({"policies": [{"prior": [1, 2]}]}, r"policies\.name: is needed"),
         ({"policies": [7]}, "policies: must be names"),
+        ({"policies": ["thompson:prior=a,b"]}, r"^policies\.prior: must be a number or a range .* got 'a'"),
+        ({"policies": ["phased:c=1..2"]}, r"^policy\.c: must be one number, not a range, got 1\.\.2"),
+        ({"policies": ["patient:alpha=.1..0.5"]}, r"^policy\.alpha: must be one number, not a range, got 0\.1\.\.0\.5"),
+        (
+            {"policies": ["ud-ucb:delay=loss:0..1"]},
+            r"^policy\.delay: must have numbers, not ranges, for parameters, got Loss",
+        ),
+        ({"rounds": 10**400}, "^rounds: is too large a number, got 10000"),
+        ({"seed": 10**400}, "^seed: is too large a number, got 10000"),
+        ({"delay": f"fixed:{10**400}"}, r"^delay\.rounds: is too large a number, got 10000"),
         ({"policies": ["split:1"]}, "policies: split takes no parameters, got 'split:1'"),
         ({"replications": "few"}, "replications: must be a whole number, got 'few'"),
         ({"rounds": 0}, "rounds: must be at least 1, got 0"),
-        ({"best_delay": "loss:2"}, r"delay\.p: must be between 0 and 1, got 2"),
+        ({"best_delay": "loss:2"}, r"^best_delay\.p: must be between 0 and 1, got 2"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(changes: dict[str, object], message: str) -> None:
@@ -143,6 +153,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("means = [")
     with pytest.raises(InvalidInput, match=r"bad\.toml: is not TOML: Invalid value"):
         read_toml(tmp_path / "bad.toml")
+    (tmp_path / "long.toml").write_text("rounds = " + 5000 * "9")
+    with pytest.raises(InvalidInput, match=r"long\.toml: is not TOML: Exceeds the limit"):
+        read_toml(tmp_path / "long.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidInput, match=r"binary\.toml: is not a text file"):
         read_toml(tmp_path / "binary.toml")

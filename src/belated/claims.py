@@ -113,11 +113,20 @@ CLAIMS: tuple[Claim, ...] = (
         "Packet loss: TS and Delayed-UCB are the clear winners.",
         _over(("PACKET",), ("thompson", "UCB"), ("SE", "PSE")),
     ),
-    Claim("E3.2", "Packet loss: of the two, TS performs slightly better.", _over(("PACKET",), ("thompson",), ("UCB",))),
+    Claim(
+        "E3.2",
+        "Packet loss: of the two, TS performs slightly better (read as: better).",
+        _over(("PACKET",), ("thompson",), ("UCB",)),
+    ),
     Claim(
         "E3.3",
         "Packet loss: the gap between the two widens as the best arm arrives more often than p = 0.108.",
         (Part("widens", _LOSS_SWEEP, ("thompson", "UCB")),),
+    ),
+    Claim(
+        "E3.4",
+        "Packet loss: with the best arm at p = 0.108 Delayed-UCB is comparable to TS (read as: no significant gap).",
+        (Part("lower", ("packet-loss-0.108",), ("thompson", "UCB"), expects=0),),
     ),
     Claim(
         "E4.1",
@@ -125,7 +134,9 @@ CLAIMS: tuple[Claim, ...] = (
         _over(("geometric",), ("thompson",), ("UCB", "SE", "ud-ucb")),
     ),
     Claim(
-        "E4.2", "Geometric: TS beats UD-UCB, which knows the delay.", _over(("geometric",), ("thompson",), ("ud-ucb",))
+        "E4.2",
+        "Geometric: TS is also much better than UD-UCB, which knows the delay (read as: better).",
+        _over(("geometric",), ("thompson",), ("ud-ucb",)),
     ),
     Claim("E5.1", "Uniform: TS performs significantly better.", _over(("UNIFORM",), ("thompson",), ("UCB", "SE"))),
     Claim("E6.1", "Queue: TS works much better (read as: better).", _over(("queue",), ("thompson",), ("UCB", "SE"))),

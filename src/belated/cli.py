@@ -24,7 +24,10 @@ app = typer.Typer(
 
 def _whole(text: str) -> Any:
     """A whole number as typed; what is not one is left for the check of its field, which names it."""
-    return int(text) if text.strip().lstrip("+-").isdigit() else text
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def _option(description: str) -> Any:
@@ -41,7 +44,7 @@ def paper(
     ),
     seed: Annotated[Any, _option("All numbers follow from it.")] = "1",
     replications: Annotated[Any, _option("Instead of the paper's own number.")] = None,
-    experiment: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    experiment: Annotated[list[str] | None, typer.Option(help="Only this one, or this sweep; may be repeated.")] = None,
     fixed_instance: Annotated[
         Any, _option("A seed: all replications of an experiment share the instance drawn from it.")
     ] = None,
@@ -54,11 +57,11 @@ def paper(
     _refuse_unusable(out)
     chosen = experiments(instance=fixed_instance, replications=replications)
     if experiment:
-        known = {each.name: each for each in chosen}
+        known = {name for each in chosen for name in (each.name, each.sweep) if name}
         for name in experiment:
             if name not in known:
                 raise nearest("experiment", "experiment", name, known)
-        chosen = [each for each in chosen if each.name in experiment]
+        chosen = [each for each in chosen if each.name in experiment or each.sweep in experiment]
     with screen.progress() as show:
         results, provenance = run(chosen, seed=seed, workers=workers, progress=show)
     whole = report.of_paper(results, provenance)

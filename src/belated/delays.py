@@ -32,7 +32,7 @@ class Fixed(Law):
     rounds: Number
 
     def __post_init__(self) -> None:
-        number("delay.rounds", self.rounds, low=0)
+        number("delay.rounds", self.rounds, low=0, ranged=True)
 
     def quantile(self, q: float) -> float:
         return float(np.ceil(self.rounds))
@@ -52,7 +52,7 @@ class Geometric(Law):
     p: Number
 
     def __post_init__(self) -> None:
-        number("delay.p", self.p, above=0.0, high=1.0)
+        number("delay.p", self.p, above=0.0, high=1.0, ranged=True)
 
     def quantile(self, q: float) -> float:
         if self.p == 1.0 or q <= 0.0:
@@ -107,7 +107,7 @@ class Pareto(Law):
     alpha: Number
 
     def __post_init__(self) -> None:
-        number("delay.alpha", self.alpha, above=0.0)
+        number("delay.alpha", self.alpha, above=0.0, ranged=True)
 
     def quantile(self, q: float) -> float:
         if q <= 0.0:
@@ -139,7 +139,7 @@ class Loss(Law):
     p: Number
 
     def __post_init__(self) -> None:
-        probability("delay.p", self.p)
+        probability("delay.p", self.p, ranged=True)
 
     def quantile(self, q: float) -> float:
         return 0.0 if q <= self.p > 0.0 else math.inf
@@ -159,7 +159,7 @@ class Exponential(Law):
     mean: Number
 
     def __post_init__(self) -> None:
-        number("delay.mean", self.mean, above=0.0)
+        number("delay.mean", self.mean, above=0.0, ranged=True)
 
     def quantile(self, q: float) -> float:
         if q <= 0.0:
@@ -290,7 +290,7 @@ class Queue(Law):
     rate: Number
 
     def __post_init__(self) -> None:
-        number("delay.rate", self.rate, above=0.0)
+        number("delay.rate", self.rate, above=0.0, ranged=True)
 
     def delay(self, memory: Any, t: int, reward: float, v: float) -> float:
         wait = max(0.0, memory[0] - t)

@@ -54,18 +54,23 @@ def number(
     high: float = math.inf,
     above: float = -math.inf,
     whole: bool = False,
+    ranged: bool = False,
 ) -> None:
-    """Refuse what is not a finite number within [low, high] and strictly above `above`."""
-    if isinstance(value, Between):
-        number(field, value.low, low=low, high=high, above=above, whole=whole)
-        number(field, value.high, low=low, high=high, above=above, whole=whole)
-        if whole:
-            raise InvalidInput(field, "must be one whole number, not a range")
-        return
+    """Refuse what is not a finite number within [low, high] and above `above` nor, if `ranged`, a range of such."""
     kind = "a whole number" if whole else "a number"
+    if isinstance(value, Between):
+        if not ranged:
+            kind = kind.replace("a", "one", 1)
+            raise InvalidInput(field, f"must be {kind}, not a range, got {value.low:g}..{value.high:g}")
+        number(field, value.low, low=low, high=high, above=above)
+        number(field, value.high, low=low, high=high, above=above)
+        return
     if isinstance(value, bool) or (not isinstance(value, int | float) and not hasattr(value, "__float__")):
         raise InvalidInput(field, f"must be {kind}, got {value!r}")
-    plain = float(value)
+    try:
+        plain = float(value)
+    except OverflowError:
+        raise InvalidInput(field, f"is too large a number, got {value}") from None
     if not math.isfinite(plain) or (whole and plain != int(plain)):
         raise InvalidInput(field, f"must be {kind}, got {value}")
     if not low <= plain <= high or not plain > above:
@@ -80,9 +85,9 @@ def _bounds(value: float, low: float, high: float, above: float) -> str:
     return f"at least {low:.0f}" if value < low else f"at most {high:.0f}"
 
 
-def probability(field: str, value: object) -> None:
-    """Refuse what is not a number in [0, 1]."""
-    number(field, value, low=0.0, high=1.0)
+def probability(field: str, value: object, *, ranged: bool = False) -> None:
+    """Refuse what is not a number in [0, 1] nor, if `ranged`, a range within it."""
+    number(field, value, low=0.0, high=1.0, ranged=ranged)
 
 
 def flag(field: str, value: object) -> None:

@@ -109,6 +109,13 @@ def refuse_unless_iid(where: str, law: object) -> None:
         raise InvalidInput(where, f"must be a law of independent delays, got {type(law).__name__}")
 
 
+def refuse_unless_known(where: str, law: Law) -> None:
+    """Refuse also what is still to be drawn."""
+    refuse_unless_iid(where, law)
+    if law.is_drawn():
+        raise InvalidInput(where, f"must have numbers, not ranges, for parameters, got {law!r}")
+
+
 def steps(law: Law, limit: float) -> Iterator[tuple[float, float]]:
     """Each delay up to `limit` that happens, with its probability, in order.
 

@@ -59,15 +59,16 @@ class Report:
         """Write every file whole or not at all, the page last; their paths."""
         from belated import charts
 
-        written, pictures = [], {}
+        made: dict[str, bytes] = {}
+        pictures = {}
         for figure in self.figures:
             svg, png = charts.rendered(figure.chart, ".svg", ".png", description=self.origin)
-            written += [_write(folder / f"{figure.name}.svg", svg), _write(folder / f"{figure.name}.png", png)]
+            made |= {f"{figure.name}.svg": svg, f"{figure.name}.png": png}
             pictures[figure.name] = base64.b64encode(svg).decode()
-        text = json.dumps(self.to_dict(), allow_nan=False)
-        written.append(_write(folder / "results.json", text.encode()))
-        written.append(_write(folder / "report.html", self._page(pictures).encode()))
-        return written
+        made["results.json"] = json.dumps(self.to_dict(), allow_nan=False).encode()
+        made["report.html"] = self._page(pictures).encode()
+        # Drawing takes seconds: only when all is made is the folder touched, so that Ctrl-C leaves no part of a report.
+        return [_write(folder / name, data) for name, data in made.items()]
 
     def _page(self, pictures: Mapping[str, str]) -> str:
         from jinja2 import Environment

@@ -55,7 +55,7 @@ class Scenario:
 
     def _check_arms(self) -> int:
         if isinstance(self.means, Between):
-            probability("means", self.means)
+            probability("means", self.means, ranged=True)
             if self.arms is None:
                 raise InvalidInput("arms", "how many? their means are drawn from a range")
             number("arms", self.arms, low=1, whole=True)
@@ -65,9 +65,6 @@ class Scenario:
                 raise InvalidInput("means", f"must be a list of numbers or a range, got {self.means!r}")
             for place, mean in enumerate(self.means):
                 probability(f"means[{place}]", mean)
-                if isinstance(mean, Between):
-                    message = f"must be one number, not a range, got {mean.low:g}..{mean.high:g}"
-                    raise InvalidInput(f"means[{place}]", message)
             object.__setattr__(self, "means", tuple(float(mean) for mean in self.means))
             count = len(self.means)
             if self.arms not in (None, count):

@@ -134,6 +134,9 @@ def simulate(
     workers = workers or os.cpu_count() or 1
     marks = tuple(checkpoints(scenario.rounds).tolist())
     _refuse_too_large(scenario, len(policies), replications, len(marks), workers)
+    world = scenario.draw(stream(seed, 0, INSTANCE))
+    for policy in policies:  # what cannot play this scenario says so before any work is done
+        policy.knowing(world.laws).start(scenario.arms or 0, scenario.rounds)
     began = time.perf_counter()
     outcomes = _run_all(
         [
@@ -189,7 +192,7 @@ def _refuse_too_large(scenario: Scenario, policies: int, replications: int, mark
     if needed > free:
         given, culprit = max((replications, "replications"), (scenario.arms or 0, "arms"))
         if 2 * kept < needed / 2:
-            given, culprit = scenario.rounds, "rounds"
+            given, culprit = max((scenario.rounds, "rounds"), (workers, "workers"))
         raise InvalidInput(culprit, f"{given} would need {needed / 1e9:.0f} GB of memory, {free / 1e9:.0f} GB are free")
 
 

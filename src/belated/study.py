@@ -48,10 +48,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The keys of a study file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(str(path), f"is not TOML: {error}") from None
     except UnicodeDecodeError:
         raise InvalidInput(str(path), "is not a text file") from None
+    except ValueError as error:  # a number of thousands of digits is not a TOMLDecodeError
+        raise InvalidInput(str(path), f"is not TOML: {error}") from None
     except OSError as error:
         raise InvalidInput(str(path), f"cannot be read: {error.strerror}") from None
 
@@ -78,13 +78,20 @@ def study(given: dict[str, Any]) -> Study:
         rounds=asked["rounds"],
         arms=asked.get("arms"),
         rewards=asked.get("rewards", "bernoulli"),
-        best_delay=law(asked["best_delay"]) if "best_delay" in asked else None,
+        best_delay=_best_delay(asked["best_delay"]) if "best_delay" in asked else None,
         instance=asked.get("instance"),
     )
     if not isinstance(asked["policies"], list):
         raise InvalidInput("policies", f"must be a list, got {asked['policies']!r}")
     chosen = tuple(policy(each) for each in asked["policies"])
     return Study(scenario, chosen, asked["replications"], asked["seed"])
+
+
+def _best_delay(written: Any) -> Law:
+    try:
+        return law(written)
+    except InvalidInput as error:
+        raise InvalidInput(f"best_{error.field}", error.message) from None
 
 
 def arms(text: str) -> dict[str, Any]:
@@ -95,7 +102,7 @@ def arms(text: str) -> dict[str, Any]:
     """
     count, times, spread = text.partition("x")
     if times:
-        if not count.strip().isdigit():
+        if not count.strip().isdecimal():
             raise InvalidInput(
                 "arms", f"must be means, such as .5,.4, or a count and a range, such as 20x0.25..0.75, got {text!r}"
             )
@@ -208,8 +215,8 @@ def _parse(kind: str, text: str, keys: Any) -> tuple[str, dict[str, Any]]:
         if equals:
             parameters[key] = given
         elif last is not None and parameters and "=" in rest:
-            before = parameters[last]
-            parameters[last] = [*(before if isinstance(before, list) else [value(before, last)]), value(part, last)]
+            before, field = parameters[last], f"{kind}.{last}"
+            parameters[last] = [*(before if isinstance(before, list) else [value(before, field)]), value(part, field)]
         elif len(parameters) < len(names):
             parameters[names[len(parameters)]] = part
         else:

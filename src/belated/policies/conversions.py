@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from belated.inputs import InvalidInput, flag, number
-from belated.law import Law, refuse_unless_iid
+from belated.law import Law, refuse_unless_known
 from belated.marks import compiled
 from belated.policies.base import Policy, tied_argmax
 from belated.policies.effective import effective_trials
@@ -83,7 +83,7 @@ class UDUCB(Policy):
         flag("policy.kl", self.kl)
         if self.delay is not None:
             for law in self.delay if isinstance(self.delay, tuple | list) else [self.delay]:
-                refuse_unless_iid("policy.delay", law)
+                refuse_unless_known("policy.delay", law)
 
     def knowing(self, laws: Sequence[Law]) -> UDUCB:
         return self if self.delay is not None else replace(self, delay=tuple(laws))

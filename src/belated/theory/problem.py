@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from belated.inputs import Between, InvalidInput, number, probability
-from belated.law import Law, refuse_unless_iid
+from belated.inputs import InvalidInput, number, probability
+from belated.law import Law, refuse_unless_known
 from belated.theory.quantiles import Choice
 
 
@@ -44,8 +44,6 @@ def problem(means: Sequence[float], laws: Law | Sequence[Law], rounds: int) -> P
         raise InvalidInput("means", f"must be a list of numbers, got {means!r}")
     for place, mean in enumerate(means):
         probability(f"means[{place}]", mean)
-        if isinstance(mean, Between):
-            raise InvalidInput(f"means[{place}]", f"must be one number, not a range, got {mean.low:g}..{mean.high:g}")
     if len(means) < 2:
         raise InvalidInput("means", f"at least two arms are needed, got {len(means) or 'none'}")
     number("rounds", rounds, low=2, high=2**31 - 2, whole=True)
@@ -56,9 +54,7 @@ def problem(means: Sequence[float], laws: Law | Sequence[Law], rounds: int) -> P
     if len(laws) != len(means):
         raise InvalidInput("laws", f"must be one law or one for each of {len(means)} arms, got {len(laws)}")
     for place, law in enumerate(laws):
-        refuse_unless_iid(f"laws[{place}]", law)
-        if law.is_drawn():
-            raise InvalidInput(f"laws[{place}]", f"must have numbers, not ranges, for parameters, got {law!r}")
+        refuse_unless_known(f"laws[{place}]", law)
     ordered = sorted((float(mean) for mean in means), reverse=True)
     if ordered[0] == ordered[1]:
         raise InvalidInput("means", f"there must be one best arm, got two of mean {ordered[0]:g}")
