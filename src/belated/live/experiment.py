@@ -147,6 +147,10 @@ class Ledger:
         with self.store.reading() as connection:
             return self._kept(ledger.experiment(connection, values.text("experiment", name)))
 
+    def known(self, name: str) -> Experiment | None:
+        """The experiment of that name, if it has been asked for before."""
+        return self._known.get(name)
+
     def experiments(self) -> list[Experiment]:
         """All experiments, in the order in which they were created."""
         with self.store.reading() as connection:
@@ -166,7 +170,7 @@ class Ledger:
 
     def void(self, decision: str) -> str:
         """Take back the outcome of a decision of any experiment: "voided", also if there is none."""
-        return str(self.writer.submit(self._voiding(decision)).wait())
+        return str(self.writer.submit(self.voiding(decision)).wait())
 
     def telling(
         self, decision: str, reward: float, occurred_at: Any = None, revise: bool = False, experiment: int | None = None
@@ -182,7 +186,8 @@ class Ledger:
             raise InvalidInput("revise", f"must be true or false, got {values.shown(revise)}")
         return Tell(identity, amount, now, occurred, revise, experiment)
 
-    def _voiding(self, decision: str, experiment: int | None = None) -> Tell:
+    def voiding(self, decision: str, experiment: int | None = None) -> Tell:
+        """The operation of taking an outcome back, checked."""
         return Tell(values.identity("decision", decision), None, self.now(), experiment=experiment)
 
     def _attempted(self, given: Any, experiment: int | None = None) -> Call | Exception:
@@ -316,14 +321,22 @@ class Experiment:
 
     def void(self, decision: str) -> str:
         """Take back the outcome of a decision: "voided", also if there is none."""
-        return str(self._home.writer.submit(self._home._voiding(decision, self.id)).wait())
+        return str(self._home.writer.submit(self._home.voiding(decision, self.id)).wait())
+
+    def is_fresh(self, now: int) -> bool:
+        """Whether the posterior at hand may serve asks now: it is not older than `refresh`."""
+        version = self._version
+        return version is not None and version.loaded_at <= now < version.loaded_at + self._home.refresh
+
+    def refreshed(self, now: int) -> None:
+        """Read the posterior anew, and reckon its propensities, if it is not fresh."""
+        if not self.is_fresh(now):
+            self._load(now).shares()
 
     def _current(self, now: int) -> Version:
-        """The version that serves asks now: not older than `refresh`."""
+        """The version that serves asks now."""
         version = self._version
-        if version is None or not version.loaded_at <= now < version.loaded_at + self._home.refresh:
-            version = self._load(now)
-        return version
+        return version if version is not None and self.is_fresh(now) else self._load(now)
 
     def _load(self, now: int) -> Version:
         with self._home.store.reading() as connection:

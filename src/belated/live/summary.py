@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,7 @@ class ArmSummary(NamedTuple):
     low: float
     high: float
     best: float  # P(it is the best of those not retired)
-    loss: float  # expected, by visitor, if it were chosen for good
+    loss: float | None  # expected, by visitor, if it were chosen for good; None of a retired arm
     share: float  # of the decisions made now: its propensity
 
 
@@ -97,14 +96,14 @@ def _arms(at: Standing, settings: Settings, now: int) -> list[ArmSummary]:
     a = np.array([arm.prior_a for arm in at.arms]) + total
     b = np.array([arm.prior_b for arm in at.arms]) + (seen - total)
     low, high = intervals(a, b)
-    best, loss = np.zeros(len(a)), np.full(len(a), math.nan)
+    best, loss = np.zeros(len(a)), np.zeros(len(a))
     standing = [place for place, arm in enumerate(at.arms) if arm.status != "retired"]
     if standing:
         best[standing], loss[standing] = posterior(a[standing], b[standing])
     share = np.zeros(len(a))
     if at.experiment.status == "running":
         version = Version(at, settings, now)
-        share[version.active] = version.shares() if version.active else []
+        share[version.active] = version.shares()
     return [
         ArmSummary(
             name=arm.name,
@@ -118,7 +117,7 @@ def _arms(at: Standing, settings: Settings, now: int) -> list[ArmSummary]:
             low=float(low[place]),
             high=float(high[place]),
             best=float(best[place]),
-            loss=float(loss[place]),
+            loss=None if arm.status == "retired" else float(loss[place]),
             share=float(share[place]),
         )
         for place, (arm, sums) in enumerate(zip(at.arms, at.sums, strict=True))

@@ -96,6 +96,8 @@ class Version:
 
     def shares(self) -> list[float]:
         """The propensity of each active arm."""
+        if not self.active:
+            return []
         with self._lock:
             if self._shares is None:
                 self._shares = self._propensities().tolist()

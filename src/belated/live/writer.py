@@ -58,6 +58,7 @@ class Writer:
         self.batches = 0
         self.operations = 0
         self.seconds = 0.0  # spent in transactions
+        self.committed: Callable[[int, float], None] = lambda operations, seconds: None  # told of each batch
         self._thread = threading.Thread(target=self._run, name="belated-writer", daemon=True)
         self._thread.start()
 
@@ -116,9 +117,11 @@ class Writer:
     def _commit(self, batch: list[Call]) -> None:
         began = time.perf_counter()
         answers = self._answers([call.operation for call in batch])
+        seconds = time.perf_counter() - began
         self.batches += 1
         self.operations += len(batch)
-        self.seconds += time.perf_counter() - began
+        self.seconds += seconds
+        self.committed(len(batch), seconds)
         for call, answer in zip(batch, answers, strict=True):
             call.answer(answer)
 

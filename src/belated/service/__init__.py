@@ -1,0 +1,1 @@
+"""The live engine over HTTP, and its page."""

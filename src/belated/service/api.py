@@ -1,0 +1,233 @@
+"""The answers of the API: each takes a request that is allowed and well formed, and calls what Python users call."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from belated.inputs import InvalidInput, nearest
+from belated.live import Experiment, values
+from belated.live.experiment import Decision, Told
+from belated.live.settings import silence_from_text
+from belated.live.summary import Summary
+from belated.service import forms
+from belated.service.request import Asked
+
+CHUNK = 1 << 16
+MEDIA = {"csv": "text/csv", "ndjson": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
+
+
+class Json(Response):
+    """JSON, encoded by msgspec."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return msgspec.json.encode(content)
+
+
+# --- Deciding and hearing ---
+
+
+async def decide(asked: Asked) -> Response:
+    """Decide; with `count`, several times."""
+    experiment = await asked.experiment()
+    question: forms.Question = asked.form
+    if question.count is not None:
+        if question.id is not None or question.unit is not None:
+            raise InvalidInput("count", "goes with neither unit nor id")
+        decisions = await run_in_threadpool(experiment.ask_many, question.count)
+        asked.service.counted.decisions.labels(experiment.name).inc(len(decisions))
+        return Json([_decided(each) for each in decisions], 201)
+    await asked.service.fresh(experiment)
+    steps = experiment.asking(unit=question.unit, id=question.id)
+    decision = await asked.service.bridge.carry_out(steps)
+    if not decision.replayed:
+        asked.service.counted.decisions.labels(experiment.name).inc()
+    return Json(_decided(decision), 200 if decision.replayed else 201)
+
+
+def _decided(decision: Decision) -> forms.Decided:
+    at = decision.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return forms.Decided(decision.id, decision.arm, decision.propensity, at, decision.unit)
+
+
+async def tell(asked: Asked) -> Response:
+    """Tell the outcome of a decision. The same value again is a duplicate, another one a conflict unless `revise`."""
+    answer: forms.Answer = asked.form
+    service = asked.service
+    operation = service.ledger.telling(
+        asked.path["decision"], answer.reward, answer.occurred_at, answer.revise, await asked.only()
+    )
+    status = await service.bridge.answer(operation)
+    service.counted.outcomes.labels(status).inc()
+    return Json(forms.Status(status))
+
+
+async def void(asked: Asked) -> Response:
+    """Take the outcome of a decision back."""
+    operation = asked.service.ledger.voiding(asked.path["decision"], await asked.only())
+    status = await asked.service.bridge.answer(operation)
+    asked.service.counted.outcomes.labels(status).inc()
+    return Json(forms.Status(status))
+
+
+async def tell_many(asked: Asked) -> Response:
+    """Tell many outcomes; none stops the others, and each has its status."""
+    answers: list[forms.AnswerOf] = asked.form
+    given = [(each.decision, each.reward, each.occurred_at, each.revise) for each in answers]
+    only = asked.access.experiment
+    teller: Any = asked.service.ledger if only is None else await asked.service.experiment(only)
+    told: list[Told] = await run_in_threadpool(teller.tell_many, given)
+    for each in told:
+        asked.service.counted.outcomes.labels(each.status).inc()
+    return Json([forms.StatusOf(each.decision, each.status, str(each.error or "")) for each in told])  # type: ignore[arg-type]
+
+
+# --- Looking ---
+
+
+async def overview(asked: Asked) -> Response:
+    """The summaries of all experiments."""
+    return Json(await run_in_threadpool(summaries, asked))
+
+
+def summaries(asked: Asked) -> list[dict[str, Any]]:
+    """The summaries of the experiments that the key is for."""
+    only = asked.access.experiment
+    return [plain(each.summary()) for each in asked.service.ledger.experiments() if only in (None, each.name)]
+
+
+async def summary(asked: Asked) -> Response:
+    """Where an experiment stands now."""
+    return await _standing(await asked.experiment())
+
+
+async def _standing(experiment: Experiment, status: int = 200) -> Response:
+    return Json(plain(await run_in_threadpool(experiment.summary)), status)
+
+
+def plain(whole: Summary) -> dict[str, Any]:
+    """A summary as JSON."""
+    return whole.to_dict()
+
+
+async def waits(asked: Asked) -> Response:
+    """How late the outcomes of an experiment come, by Kaplan and Meier, in rounds of `unit`."""
+    unit = asked.query.get("unit", "1s")
+    if values.duration("unit", unit) < 1:
+        raise InvalidInput("unit", f"must be at least 1ms, got {unit}")
+    experiment = await asked.experiment()
+    found = await run_in_threadpool(experiment.waits, unit)
+    arms = {name: _steps(law) for name, law in found.arms.items()}
+    return Json(forms.Curves(unit, _steps(found.pooled), arms))
+
+
+def _steps(law: Any) -> forms.Steps | None:
+    return None if law is None else forms.Steps(list(law.delays), list(law.levels))
+
+
+async def export(asked: Asked) -> Response:
+    """Every decision of an experiment with its outcome, to keep or to import elsewhere."""
+    format = asked.query.get("format", "csv")
+    if format not in MEDIA:
+        raise nearest("format", "format", format, MEDIA)
+    experiment = await asked.experiment()
+    file = await run_in_threadpool(_exported, experiment, format)
+    return StreamingResponse(_pieces(file), media_type=MEDIA[format], headers=_attached(experiment.name, format))
+
+
+def _exported(experiment: Experiment, format: str) -> Any:
+    from belated.live.exchange import export
+
+    file = tempfile.TemporaryFile()  # noqa: SIM115, closed by _pieces
+    export(experiment, file, format)
+    file.seek(0)
+    return file
+
+
+async def _pieces(file: Any) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await run_in_threadpool(file.read, CHUNK):
+            yield piece
+
+
+def _attached(name: str, format: str) -> dict[str, str]:
+    plain = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
+    return {"Content-Disposition": f'attachment; filename="{plain}.{format}"'}
+
+
+# --- Changing ---
+
+
+async def create(asked: Asked) -> Response:
+    """Create an experiment."""
+    form: forms.NewExperiment = asked.form
+    silence = silence_from_text("pending" if form.silence == "pending" else form.silence.after)
+    experiment = await run_in_threadpool(
+        asked.service.ledger.create,
+        form.name,
+        form.arms,
+        silence=silence,
+        policy=form.policy,
+        sticky=form.sticky,
+        floor=form.floor,
+        prior=form.prior,
+        priors=form.priors,
+    )
+    return await _standing(experiment, 201)
+
+
+async def change(asked: Asked) -> Response:
+    """Stop an experiment, let it run again, or archive it for good."""
+    experiment = await asked.experiment()
+    form: forms.NewStatus = asked.form
+    act = {"running": experiment.resume, "stopped": experiment.stop, "archived": experiment.archive}[form.status]
+    await run_in_threadpool(act)
+    return await _standing(experiment)
+
+
+async def add_arm(asked: Asked) -> Response:
+    """Add an arm to an experiment."""
+    experiment = await asked.experiment()
+    form: forms.NewArm = asked.form
+    await run_in_threadpool(experiment.add_arm, form.name, prior=form.prior)
+    return await _standing(experiment, 201)
+
+
+async def change_arm(asked: Asked) -> Response:
+    """Pause an arm, make it active again, or retire it for good."""
+    experiment = await asked.experiment()
+    form: forms.NewArmStatus = asked.form
+    act = {"active": experiment.activate, "paused": experiment.pause, "retired": experiment.retire}[form.status]
+    await run_in_threadpool(act, asked.path["arm"])
+    return await _standing(experiment)
+
+
+# --- The service itself ---
+
+
+async def alive(asked: Asked) -> Response:
+    """The process lives."""
+    return Json({"status": "ok"})
+
+
+async def ready(asked: Asked) -> Response:
+    """The store can be read and written."""
+    await asked.service.bridge.answer(asked.service.nothing)
+    return Json({"status": "ok"})
+
+
+async def metrics(asked: Asked) -> Response:
+    """Counts and times, for Prometheus."""
+    return await run_in_threadpool(asked.service.counted.page, asked.service.ledger)
+
+
+async def description(asked: Asked) -> Response:
+    """This description."""
+    return Response(asked.service.description, media_type="application/json")

@@ -1,0 +1,204 @@
+"""The service: an ASGI application over a ledger. It finds the route, the key and the body, and times what it does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+import belated
+from belated.live import Experiment, Ledger
+from belated.live.judge import Do
+from belated.service import logs, openapi, problems, request
+from belated.service.bridge import Bridge
+from belated.service.forms import DECODERS
+from belated.service.guard import HEADERS, Guard
+from belated.service.metrics import Counted
+from belated.service.problems import Problem
+from belated.service.request import Asked, Receive, Scope, Send
+from belated.service.routes import Route, table
+
+TIME = 30.0  # seconds for any answer
+LARGEST = 1_000_000  # bytes of a body
+LARGEST_MANY = 16_000_000  # of a body with many outcomes
+
+log = logging.getLogger("belated.service")
+
+
+class Limits(NamedTuple):
+    """What one client may take."""
+
+    rate: float | None = None  # requests a second, by key or address; None: as many as it likes
+    body: int = LARGEST
+    bodies: int = LARGEST_MANY
+
+
+class Place(NamedTuple):
+    """The routes of one path, by method, and the names of its parameters."""
+
+    names: tuple[str, ...]
+    routes: dict[str, Route]
+
+
+class Service:
+    """An ASGI application. `open_ledger` is called when it starts, and what it gives is closed when it ends."""
+
+    def __init__(self, open_ledger: Callable[[], Ledger], *, limits: Limits | None = None, loopback: bool = True):
+        self._open_ledger = open_ledger
+        self.limits = limits or Limits()
+        self.counted = Counted()
+        self.nothing = Do(lambda connection: None)
+        api = table()
+        self.description = msgspec.json.encode(openapi.description(api, belated.__version__))
+        self._places = _places(api)
+        self._loopback = loopback
+        self._refreshing: dict[str, asyncio.Future[Any]] = {}
+        self.ledger: Ledger
+        self.bridge: Bridge
+        self.guard: Guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    # --- Life ---
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await run_in_threadpool(self.start, asyncio.get_running_loop())
+        except Exception as error:
+            await send({"type": "lifespan.startup.failed", "message": f"error: {error}"})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await run_in_threadpool(self.ledger.close)
+        logs.flush()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Open the ledger."""
+        self.ledger = self._open_ledger()
+        self.ledger.writer.committed = self.counted.committed
+        self.bridge = Bridge(self.ledger.writer, loop)
+        self.guard = Guard(self.ledger, rate=self.limits.rate, loopback=self._loopback)
+
+    # --- One request ---
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        id = _request_id(scope)
+        route: Route | None = None
+        try:
+            async with asyncio.timeout(TIME):
+                route, path = self._found(scope)
+                response = await self._answered(route, path, scope, receive)
+        except Exception as error:
+            response = self._refused(error, id)
+        response.raw_headers += [*HEADERS, (b"x-request-id", id.encode())]
+        await response(scope, receive, send)
+        seconds = time.perf_counter() - began
+        where = route.path if route else "other"
+        self.counted.timed(where, response.status_code, seconds)
+        logs.request(id, scope["method"], where, response.status_code, seconds)
+
+    def _found(self, scope: Scope) -> tuple[Route, dict[str, str]]:
+        path = scope.get("raw_path") or scope["path"].encode()
+        words = path.split(b"?", 1)[0].split(b"/")[1:]
+        place, given = _walk(self._places, words)
+        if place is None:
+            raise Problem(404, "not-found", "there is nothing at this address")
+        route = place.routes.get(scope["method"])
+        if route is None:
+            allowed = ", ".join(sorted(place.routes))
+            raise Problem(405, "method-not-allowed", f"this address takes {allowed}", headers={"Allow": allowed})
+        return route, dict(zip(place.names, map(_text, given), strict=True))
+
+    async def _answered(self, route: Route, path: dict[str, str], scope: Scope, receive: Receive) -> Response:
+        access = await self.guard.admitted(scope, route)
+        form = None
+        if route.form is not None:
+            largest = self.limits.bodies if route.path == "/v1/outcomes" else self.limits.body
+            form = DECODERS[route.form].decode(await request.body(scope, receive, largest))
+        answer: Response = await route.answer(Asked(self, scope, access, path, form))
+        return answer
+
+    def _refused(self, error: Exception, id: str) -> Response:
+        if isinstance(error, TimeoutError):
+            error = Problem(503, "unavailable", f"no answer after {TIME:g} seconds", headers={"Retry-After": "1"})
+        problem = problems.of(error)
+        if problem.kind == "internal":
+            log.error("request %s failed", id, exc_info=error)
+        return problem.response()
+
+    # --- What answers share ---
+
+    async def experiment(self, name: str) -> Experiment:
+        """The experiment of that name."""
+        experiment = self.ledger.known(name)
+        if experiment is None:
+            experiment = await run_in_threadpool(self.ledger.get, name)
+        return experiment
+
+    async def fresh(self, experiment: Experiment) -> None:
+        """Wait until the posterior at hand may serve asks; however many wait, it is read once."""
+        now = self.ledger.now()
+        if experiment.is_fresh(now):
+            return
+        reading = self._refreshing.get(experiment.name)
+        if reading is None:
+            reading = asyncio.ensure_future(run_in_threadpool(experiment.refreshed, now))
+            self._refreshing[experiment.name] = reading
+            reading.add_done_callback(lambda _: self._refreshing.pop(experiment.name))
+        await asyncio.shield(reading)
+
+
+def _request_id(scope: Scope) -> str:
+    """The client's own id of its request, if it may stand in a log, or a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and re.fullmatch(rb"[\w.:-]{1,64}", value):
+            return str(value.decode())
+    return secrets.token_hex(8)
+
+
+def _text(raw: bytes) -> str:
+    return unquote_to_bytes(raw).decode()
+
+
+def _places(routes: list[Route]) -> dict[bytes, Any]:
+    """A tree of the words of paths; None stands for a parameter, and the empty word for the end."""
+    tree: dict[Any, Any] = {}
+    for route in routes:
+        words = route.path.split("/")[1:]
+        branch = tree
+        for word in words:
+            branch = branch.setdefault(None if word.startswith("{") else word.encode(), {})
+        names = tuple(word[1:-1] for word in words if word.startswith("{"))
+        branch.setdefault(b"//", Place(names, {})).routes[route.method] = route
+    return tree
+
+
+def _walk(tree: dict[Any, Any], words: list[bytes]) -> tuple[Place | None, list[bytes]]:
+    given: list[bytes] = []
+    for word in words:
+        branch = tree.get(word)
+        if branch is None:
+            branch = tree.get(None)
+            if branch is None or not word:
+                return None, given
+            given.append(word)
+        tree = branch
+    return tree.get(b"//"), given

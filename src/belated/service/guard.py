@@ -1,0 +1,112 @@
+"""Who may come in: keys, names of the server, origins, media types, and how often."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+
+from belated.live import Ledger
+from belated.service.keys import Access, Keys
+from belated.service.problems import Problem
+from belated.service.request import Scope
+
+if TYPE_CHECKING:
+    from belated.service.routes import Route
+
+COOKIE = "belated_key"
+CLIENTS = 10_000  # whose rates are remembered
+HEADERS = [
+    (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+     b"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]  # fmt: skip
+_LOOPBACK = {"localhost", "127.0.0.1", "[::1]", "testserver"}
+
+
+class Guard:
+    """Admits requests. Without any key, on loopback, everyone is an admin."""
+
+    def __init__(self, ledger: Ledger, *, rate: float | None, loopback: bool):
+        self._ledger = ledger
+        self._loopback = loopback
+        self._keys = Keys(ledger)
+        self._rate = rate
+        self._spent: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    async def admitted(self, scope: Scope, route: Route) -> Access:
+        """What the caller may do, if it may do this."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        if route.form is not None and headers.get(b"content-type", b"").split(b";")[0].strip() != b"application/json":
+            raise Problem(415, "unsupported-type", "the body must be sent as application/json")
+        key, from_cookie = _key(headers)
+        self._limit(key or (scope.get("client") or ("?",))[0])
+        access = await self.access(key, headers)
+        if route.role is None:
+            return access or Access("reader")
+        if access is None:
+            what = "this key is unknown or revoked" if key else "send Authorization: Bearer and a key"
+            raise Problem(401, "unauthorized", what, headers={"WWW-Authenticate": "Bearer"})
+        if (from_cookie or not key) and route.method != "GET":
+            _refuse_foreign(headers)
+        if not access.allows(route.role):
+            raise Problem(403, "forbidden", f"this needs the role {route.role}, the key's is {access.role}")
+        if access.experiment is not None and route.path == "/metrics":
+            raise Problem(403, "forbidden", "this key is for one experiment only")
+        return access
+
+    async def access(self, key: str | None, headers: dict[bytes, bytes]) -> Access | None:
+        """What a key allows; None if it allows nothing."""
+        now = self._ledger.now()
+        if self._keys.stale(now):
+            await run_in_threadpool(self._keys.read, now)
+        if self._keys.any():
+            return self._keys.access(key) if key else None
+        if not self._loopback:
+            return None
+        host = headers.get(b"host", b"").decode("latin-1")
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if name not in _LOOPBACK:  # a page of another site, whose name leads to this machine
+            raise Problem(421, "misdirected", f"without keys this server answers to localhost only, not to {name!r}")
+        return Access("admin")
+
+    def _limit(self, client: str) -> None:
+        """A bucket of one second's requests for each client, refilled as time goes by."""
+        if self._rate is None:
+            return
+        now = time.monotonic()
+        left, then = self._spent.pop(client, (self._rate, now))
+        left = min(max(1.0, self._rate), left + (now - then) * self._rate)
+        self._spent[client] = (max(0.0, left - 1.0) if left >= 1.0 else left, now)
+        if len(self._spent) > CLIENTS:
+            self._spent.popitem(last=False)
+        if left < 1.0:
+            wait = max(1, round((1.0 - left) / self._rate))
+            message = f"more than {self._rate:g} requests a second"
+            raise Problem(429, "too-many-requests", message, headers={"Retry-After": str(wait)})
+
+
+def _key(headers: dict[bytes, bytes]) -> tuple[str | None, bool]:
+    """The key that came with a request, and whether it came in the page's cookie."""
+    scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    if scheme.lower() == "bearer" and given:
+        return given.strip(), False
+    try:
+        cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
+    except CookieError:
+        cookie = None
+    return (cookie.value, True) if cookie else (None, False)
+
+
+def _refuse_foreign(headers: dict[bytes, bytes]) -> None:
+    """Without a key in its header, a change must not come from a page of another site."""
+    origin = headers.get(b"origin")
+    if origin is not None and origin.split(b"://", 1)[-1] != headers.get(b"host"):
+        raise Problem(403, "forbidden", "a change cannot come from a page of another site")

@@ -1,0 +1,111 @@
+"""Keys: who may read, write or administer. The ledger keeps a digest of each, never the key."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from typing import NamedTuple
+
+from belated.inputs import InvalidInput, nearest
+from belated.live import Ledger, NotFound, values
+from belated.live.ledger import Connection
+
+ROLES = ("reader", "writer", "admin")  # each may do what those before it may
+PREFIX = "belated_"
+
+
+class Key(NamedTuple):
+    """A key, as it may be shown."""
+
+    id: int
+    role: str
+    experiment: str | None
+    created_at: int
+    revoked_at: int | None
+
+
+class Access(NamedTuple):
+    """What a caller may do."""
+
+    role: str
+    experiment: str | None = None  # only this one, if any
+
+    def allows(self, role: str) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+def digest(key: str) -> bytes:
+    """What is kept of a key. It has 256 random bits, so no salt or slow hash would make it harder to guess."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def create(ledger: Ledger, role: str, experiment: str | None = None) -> tuple[Key, str]:
+    """A new key: the row that is kept, and the key itself, which is shown this once."""
+    if role not in ROLES:
+        raise nearest("role", "role", str(role), ROLES)
+    if experiment is not None:
+        if role == "admin":
+            raise InvalidInput("experiment", "an admin's key is for all experiments")
+        ledger.get(experiment)
+    secret = PREFIX + secrets.token_urlsafe(32)
+    now = ledger.now()
+
+    def write(connection: Connection) -> Key:
+        ((last,),) = connection.rows("SELECT COALESCE(MAX(id), 0) FROM keys")
+        key = Key(last + 1, role, experiment, now, None)
+        sql = "INSERT INTO keys (id, digest, role, experiment, created_at) VALUES (?, ?, ?, ?, ?)"
+        connection.many(sql, [(key.id, digest(secret), role, experiment, now)])
+        return key
+
+    return ledger.do(write), secret
+
+
+def listed(ledger: Ledger) -> list[Key]:
+    """All keys that there ever were, the oldest first."""
+    with ledger.store.reading() as connection:
+        sql = "SELECT id, role, experiment, created_at, revoked_at FROM keys ORDER BY id"
+        return [Key(*row) for row in connection.rows(sql)]
+
+
+def revoke(ledger: Ledger, id: int) -> None:
+    """End a key. Every server forgets it within `Keys.FRESH` seconds."""
+    now = ledger.now()
+
+    def write(connection: Connection) -> None:
+        if not connection.rows("SELECT id FROM keys WHERE id = ?", (id,)):
+            raise NotFound("key", f"there is none with the number {values.shown(id)}")
+        connection.many("UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", [(now, id)])
+
+    ledger.do(write)
+
+
+class Keys:
+    """The keys in force, read anew every second: a key is known or unknown without a look into the database."""
+
+    FRESH = 1000  # ms
+
+    def __init__(self, ledger: Ledger):
+        self._ledger = ledger
+        self._read_at = -self.FRESH
+        self._known: list[tuple[bytes, Access]] = []
+
+    def stale(self, now: int) -> bool:
+        return not self._read_at <= now < self._read_at + self.FRESH
+
+    def read(self, now: int) -> None:
+        with self._ledger.store.reading() as connection:
+            rows = connection.rows("SELECT digest, role, experiment FROM keys WHERE revoked_at IS NULL")
+        self._known = [(bytes(each), Access(role, experiment)) for each, role, experiment in rows]
+        self._read_at = now
+
+    def any(self) -> bool:
+        return bool(self._known)
+
+    def access(self, key: str) -> Access | None:
+        """What a key allows. Every digest is compared, in constant time."""
+        given, found = digest(key), None
+        for known, access in self._known:
+            if hmac.compare_digest(known, given):
+                found = access
+        return found

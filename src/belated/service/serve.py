@@ -1,0 +1,96 @@
+"""Running the service: uvicorn, one process or several, on one ledger."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import socket
+import tempfile
+from typing import Any
+
+import uvicorn
+
+from belated import live
+from belated.inputs import InvalidInput, number
+from belated.service import keys, logs
+from belated.service.app import Limits, Service
+
+SETTINGS = "BELATED_SERVICE"  # the environment variable by which workers are told
+
+
+def application() -> Service:
+    """The application of a worker, from the settings in its environment."""
+    given = json.loads(os.environ[SETTINGS])
+    logs.start(requests=given["log"])
+    limits = Limits(rate=given["rate"])
+    return Service(lambda: live.open(given["ledger"]), limits=limits, loopback=given["loopback"])
+
+
+def run(
+    ledger: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    rate: float | None = None,
+    log: bool = True,
+) -> None:
+    """Serve until told to stop."""
+    number("port", port, low=0, high=65535, whole=True)
+    number("workers", workers, low=1, high=256, whole=True)
+    if rate is not None:
+        number("rate", rate, above=0.0)
+    loopback = is_loopback(host)
+    with live.open(ledger) as opened:  # also brings the schema up to date, before any worker looks
+        if not loopback and not any(key.revoked_at is None for key in keys.listed(opened)):
+            message = f"{host} can be reached from elsewhere: make a key first, with `belated keys create --role admin`"
+            raise InvalidInput("host", message)
+    _refuse_taken(host, port)
+    os.environ[SETTINGS] = json.dumps({"ledger": ledger, "rate": rate, "log": log, "loopback": loopback})
+    if workers == 1:
+        uvicorn.run(application(), **options(host, port))
+        return
+    with tempfile.TemporaryDirectory(prefix="belated-metrics-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        factory = "belated.service.serve:application"
+        uvicorn.run(factory, factory=True, workers=workers, **options(host, port))
+
+
+def options(host: str, port: int) -> dict[str, Any]:
+    """How uvicorn is to run."""
+    return {
+        "host": host,
+        "port": port,
+        "loop": "uvloop",
+        "http": "httptools",
+        "ws": "none",
+        "access_log": False,
+        "log_config": None,
+        "server_header": False,
+        "proxy_headers": False,
+        "timeout_keep_alive": 75,
+        "timeout_graceful_shutdown": 20,
+        "backlog": 2048,
+    }
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    """Refuse an address that cannot be had, before any worker tries."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise InvalidInput("port", f"cannot listen on {host}:{port}: {error.strerror or error}") from None
