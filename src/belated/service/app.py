@@ -18,7 +18,7 @@ from starlette.responses import Response
 import belated
 from belated.live import Experiment, Ledger
 from belated.live.judge import Do
-from belated.service import logs, openapi, problems, request
+from belated.service import logs, openapi, pages, problems, request
 from belated.service.bridge import Bridge
 from belated.service.forms import DECODERS
 from belated.service.guard import HEADERS, Guard
@@ -59,7 +59,7 @@ class Service:
         self.nothing = Do(lambda connection: None)
         api = table()
         self.description = msgspec.json.encode(openapi.description(api, belated.__version__))
-        self._places = _places(api)
+        self._places = _places(api + pages.table())
         self._loopback = loopback
         self._refreshing: dict[str, asyncio.Future[Any]] = {}
         self.ledger: Ledger
@@ -107,7 +107,7 @@ class Service:
                 route, path = self._found(scope)
                 response = await self._answered(route, path, scope, receive)
         except Exception as error:
-            response = self._refused(error, id)
+            response = self._refused(error, id, route, scope)
         response.raw_headers += [*HEADERS, (b"x-request-id", id.encode())]
         await response(scope, receive, send)
         seconds = time.perf_counter() - began
@@ -136,13 +136,13 @@ class Service:
         answer: Response = await route.answer(Asked(self, scope, access, path, form))
         return answer
 
-    def _refused(self, error: Exception, id: str) -> Response:
+    def _refused(self, error: Exception, id: str, route: Route | None, scope: Scope) -> Response:
         if isinstance(error, TimeoutError):
             error = Problem(503, "unavailable", f"no answer after {TIME:g} seconds", headers={"Retry-After": "1"})
         problem = problems.of(error)
         if problem.kind == "internal":
             log.error("request %s failed", id, exc_info=error)
-        return problem.response()
+        return pages.refusal(problem, scope) if route is not None and route.page else problem.response()
 
     # --- What answers share ---
 

@@ -19,6 +19,7 @@ class Route(NamedTuple):
     form: Any = None  # the type of the body, if it has one
     gives: Mapping[int, Any] = MappingProxyType({200: None})  # the type of the answer, by status; None: no JSON
     refuses: tuple[int, ...] = ()  # statuses of problems, beside those that any address may have
+    page: bool = False  # for people: refusals are pages too
     asks: Mapping[str, Any] = MappingProxyType({})  # the query's parameters, as JSON schemas
 
     @property
@@ -48,8 +49,8 @@ def table() -> list[Route]:
         Route("POST", f"{name}/arms", "admin", api.add_arm, forms.NewArm, {201: forms.Overview}, (404, 409, 410)),
         Route("PATCH", f"{name}/arms/{{arm}}", "admin", api.change_arm, forms.NewArmStatus, {200: forms.Overview},
               (404, 409, 410)),
-        Route("GET", f"{name}/waits", "reader", api.waits, None, {200: forms.Curves}, (404,), unit),
-        Route("GET", f"{name}/export", "reader", api.export, None, {200: None}, (404,), formats),
+        Route("GET", f"{name}/waits", "reader", api.waits, None, {200: forms.Curves}, (404,), asks=unit),
+        Route("GET", f"{name}/export", "reader", api.export, None, {200: None}, (404,), asks=formats),
         Route("GET", "/healthz", None, api.alive),
         Route("GET", "/readyz", None, api.ready),
         Route("GET", "/metrics", "reader", api.metrics),
