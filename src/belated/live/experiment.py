@@ -192,7 +192,7 @@ class Ledger:
 
     def _attempted(self, given: Any, experiment: int | None = None) -> Call | Exception:
         try:
-            return self.writer.submit(self.telling(*_four(given), experiment))
+            return self.writer.submit(self.telling(*outcome_parts(given), experiment))
         except (InvalidInput, LiveError) as refusal:
             return refusal
 
@@ -459,7 +459,7 @@ def _first(given: Any) -> str:
     return str(given[0]) if isinstance(given, tuple | list) and given else values.shown(given)
 
 
-def _four(given: Any) -> tuple[Any, Any, Any, Any]:
+def outcome_parts(given: Any) -> tuple[Any, Any, Any, Any]:
     """Decision, reward, occurred_at and revise, the last two of which may be left out."""
     if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
         message = f"must be (decision, reward), with occurred_at and revise if wished, got {values.shown(given)}"

@@ -46,7 +46,7 @@ def run(
         if not loopback and not any(key.revoked_at is None for key in keys.listed(opened)):
             message = f"{host} can be reached from elsewhere: make a key first, with `belated keys create --role admin`"
             raise InvalidInput("host", message)
-    _refuse_taken(host, port)
+    refuse_taken(host, port)
     os.environ[SETTINGS] = json.dumps({"ledger": ledger, "rate": rate, "log": log, "loopback": loopback})
     if workers == 1:
         uvicorn.run(application(), **options(host, port))
@@ -85,7 +85,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _refuse_taken(host: str, port: int) -> None:
+def refuse_taken(host: str, port: int) -> None:
     """Refuse an address that cannot be had, before any worker tries."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
