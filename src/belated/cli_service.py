@@ -78,8 +78,8 @@ def list_keys(ledger: LedgerUrl = "sqlite:///belated.db") -> None:
             (
                 str(key.id),
                 _described(key),
-                values.iso(key.created_at),
-                values.iso(key.revoked_at) if key.revoked_at else "",
+                _when(key.created_at),
+                _when(key.revoked_at),
             )
             for key in keys.listed(opened)
         ]
