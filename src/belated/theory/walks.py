@@ -196,7 +196,8 @@ def struggle(mean: float, cut: float, levels: np.ndarray, limit: int, late: floa
     shares = levels / (1.0 + levels)
     weights = np.stack([np.diff(levels, append=levels[-1]), np.diff(shares, append=shares[-1])])
     most = np.array([[levels[-1]], [1.0]])  # of g* and of w*, in a round
-    first = int(np.searchsorted(levels, odds(0, 0, cut))) - 1  # the last level that every path exceeds, at n = 0
+    # The last level that every path exceeds, at n = 0; or the lowest, for paths that stay below it count for nothing.
+    first = max(0, int(np.searchsorted(levels, odds(0, 0, cut))) - 1)
     crosses, drags, sums = paths.rows(len(levels)), paths.rows(len(levels) - first), paths.rows(2)
     for n, bounds in paths.backward(crosses.values):
         crosses.back(n, len(bounds), 1.0)
