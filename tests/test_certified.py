@@ -99,6 +99,17 @@ def test_arms_of_mean_zero_and_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("means", "rounds"),
+    [([0.02, 0.005], 5000), ([0.02, 0.0], 1000), ([0.004, 0.0005], 5000), ([0.99, 0.9], 3000), ([0.995, 0.96], 3000)],
+)
+def test_rare_rewards_and_rare_failures(means: list[float], rounds: int) -> None:
+    mean, reach = measured(means, Fixed(5), rounds, 100)
+    bound = theory.thompson_certified(means, Fixed(5), rounds)
+    assert mean - reach <= bound.value < bound.trivial
+    assert not mean - reach <= 0.01 * bound.value
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"constants": "own"}, "constants: unknown choice 'own'; there are free, paper, printed"),

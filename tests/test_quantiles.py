@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belated import Fixed, Geometric, Law, Loss, Mixture, Observed, Pareto, Uniform
+from belated.theory import quantiles
 from belated.theory.quantiles import TOLERANCE, cheapest, together
 from support import IID_LAWS
 
@@ -72,3 +73,10 @@ def test_the_best_quantiles_of_tied_arms_are_those_of_trying_all(
     cost, chosen = together(laws, observations, [0.0, *gaps], waiting, horizon)
     assert best * (1 - 1e-12) <= cost <= best * (1 + 2 * TOLERANCE)
     assert total(tuple(int(choice.delay) for choice in chosen)) <= best * (1 + 3 * TOLERANCE)
+
+
+def test_levels_that_fall_into_the_same_slot_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = (LAWS, [9.0, 30.0, 5.0, 200.0, 80.0], [0.0, 0.1, 0.2, 0.4, 0.3], 2.0, 50)
+    cost, chosen = together(*arguments)
+    monkeypatch.setattr(quantiles, "SLOTS", 3)
+    assert together(*arguments) == (cost, chosen)

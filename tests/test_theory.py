@@ -76,6 +76,9 @@ def test_phased_by_hand() -> None:
     by_hand = 290 * LOG * (1 / 0.2 + 1 / 0.5) + LOG * math.log(3) * 25 * 0.5
     assert bound.value == pytest.approx(by_hand, rel=1e-5)
     assert math.isnan(bound.quantiles[0])
+    two = theory.phased([0.6, 0.4], [Fixed(1), Uniform(1, 9)], 3000)
+    every = (290 * LOG / 0.2 * 9 / d + LOG * math.log(2) * d * 0.2 for d in range(1, 10))
+    assert two.value == pytest.approx(min(every), rel=1e-12)
 
 
 def test_ucb1_by_hand() -> None:

@@ -55,16 +55,17 @@ def by_levels(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
     return (np.diff(levels) * (values[..., None] > levels[:-1])).sum(axis=-1)
 
 
-@pytest.mark.parametrize(("mean", "cut"), [(0.6, 0.4), (0.9, 0.85), (0.3, 0.05), (0.55, 0.5)])
+@pytest.mark.parametrize(("mean", "cut"), [(0.6, 0.4), (0.9, 0.85), (0.3, 0.05), (0.55, 0.5), (0.02, 0.006)])
 def test_the_struggle_agrees_with_all_paths(mean: float, cut: float) -> None:
     paths = every_path(12)
     along, weights = odds_along(paths, cut), chances(paths, mean)
     ahead = np.maximum.accumulate(along[:, ::-1], axis=1)[:, ::-1]
     shares = LEVELS / (1.0 + LEVELS)
     doubts = by_levels(ahead / (1.0 + ahead), shares)
-    first = LEVELS[np.searchsorted(LEVELS, cut / (1.0 - cut)) - 1]
+    first = LEVELS[max(0, np.searchsorted(LEVELS, cut / (1.0 - cut)) - 1)]
     peaks = first + by_levels(ahead[:, 0], LEVELS[first <= LEVELS])
     found = struggle(mean, cut, LEVELS, 12, 1e-12)
+    assert struggle(mean, cut, LEVELS, 12, 1e-12, drag=False) == found._replace(drag=math.inf)
     assert found.peak == pytest.approx(weights @ (LEVELS[0] + by_levels(ahead[:, 0], LEVELS)), abs=1e-9)
     assert found.total == pytest.approx(weights @ by_levels(ahead, LEVELS).sum(axis=1), abs=1e-9)
     assert found.doubt == pytest.approx(weights @ (shares[0] + doubts[:, 0]), abs=1e-9)

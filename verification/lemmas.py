@@ -27,6 +27,7 @@ LAWS: dict[str, Law] = {
     "loss 0.4": Loss(0.4),
     "uniform 0..40": Uniform(0, 40),
 }
+NEVER = 1e-5  # where an event that was never seen is drawn, below every bound
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666"]
 
 
@@ -67,7 +68,7 @@ def lemma_1(paths: dict[str, Paths]) -> tuple[list[dict[str, Any]], bool]:
             bound = math.exp(-q * m / 8)
             holds &= chance <= bound + 4 * math.sqrt(bound / REPLICATIONS)
             rows += [{"law": name, "x": m, "y": bound, "kind": "bound"}]
-            rows += [{"law": name, "x": m, "y": max(chance, 1e-4), "kind": "measured"}]
+            rows += [{"law": name, "x": m, "y": max(chance, NEVER), "kind": "measured"}]
     return rows, holds
 
 
@@ -79,7 +80,7 @@ def lemma_2(paths: dict[str, Paths]) -> tuple[list[dict[str, Any]], bool]:
         holds &= interval(bad_delays(paths[name], (q, q), (d, d)))[0] <= 1 / ROUNDS
         for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
             chance, _ = interval(bad_draws(paths[name], share))
-            rows.append({"law": name, "x": share, "y": max(chance, 1e-4), "kind": "measured"})
+            rows.append({"law": name, "x": share, "y": max(chance, NEVER), "kind": "measured"})
         holds &= chance <= 2 / ROUNDS
     rows += [{"law": "2 / T", "x": share, "y": 2 / ROUNDS, "kind": "bound"} for share in (0.01, 1.0)]
     return rows, holds
@@ -127,11 +128,11 @@ def lemma_6(_: dict[str, Paths]) -> tuple[list[dict[str, Any]], bool]:
 
 
 FIGURES = {
-    "lemma-1": (lemma_1, "pulls m", "chance (1e-4: never seen)", {"y": "log"}),
+    "lemma-1": (lemma_1, "pulls m", "chance (1e-5: never seen)", {"y": "log"}),
     "lemma-2": (
         lemma_2,
         "share of 24 log T / gap²",
-        "chance of a bad draw (1e-4: never seen)",
+        "chance of a bad draw (1e-5: never seen)",
         {"x": "log", "y": "log"},
     ),
     "lemma-4": (lemma_4, "share of 24 log T / gap²", "most pulls of arm 2 until then", {"x": "log", "y": "log"}),

@@ -100,7 +100,7 @@ def phased(means: Sequence[float], laws: Law | Sequence[Law], rounds: int) -> Bo
     """Phased successive elimination with its theory's constants: Lancewicki et al. (2021), from memory of the source.
 
     min over q of sum_(i > 1) 290 log T / (q_i gap_i) + log(T) log(K) max_(i > 1) d_i gap_i. Rewards in [0, 1], one best
-    arm, i.i.d. delays that do not depend on rewards. The minimum is exact but for a millionth of it.
+    arm, i.i.d. delays that do not depend on rewards. With more than two arms the minimum is exact but for a millionth.
 
     >>> from belated import Fixed
     >>> round(phased([.6, .4], Fixed(40), 3000).value, 1)
@@ -109,8 +109,12 @@ def phased(means: Sequence[float], laws: Law | Sequence[Law], rounds: int) -> Bo
     asked = problem(means, laws, rounds)
     scales = [290.0 * asked.log / asked.gap(arm) for arm in asked.others]
     weight = asked.log * math.log(len(asked.means))
-    chosen = _tied(asked, [0.0, *scales], weight)
-    del chosen[asked.best]
+    if len(asked.means) == 2:
+        (arm,) = asked.others
+        chosen = {arm: cheapest(asked.laws[arm], scales[0], weight * asked.gap(arm), asked.rounds)}
+    else:
+        chosen = _tied(asked, [0.0, *scales], weight)
+        del chosen[asked.best]
     terms = {
         "observations: 290 log T / (q gap)": sum(
             scale / chosen[arm].q for scale, arm in zip(scales, asked.others, strict=True)

@@ -42,8 +42,8 @@ class Grid(NamedTuple):
 
 
 CONSTANTS = ("free", "paper", "printed")
-HOPELESS = 1.25
-"""Where the search, never more than some per cent above the final bound, finds so many times T pulls, it is T."""
+HOPELESS = 1.3
+"""Where the search, which is hardly ever more than a quarter above the final bound, finds so many times T, it is T."""
 SEARCH, FINAL = Grid(2.0, 4.0, 6), Grid(1.08, 1.4, 16)
 
 
@@ -88,8 +88,9 @@ def thompson_certified(
         chosen[arm] = pulls.own
         chosen[asked.best] = max(chosen.get(asked.best, pulls.best), pulls.best, key=lambda choice: choice.cost)
         choices |= {f"cut[{arm}]": pulls.cut, f"failures[{arm}]": pulls.failures}
-    if math.fsum(terms.values()) >= asked.trivial:
-        terms = {"the worst arm all the time": asked.trivial}
+        if math.fsum(terms.values()) >= asked.trivial:  # the other arms could only add to it
+            terms = {"the worst arm all the time": asked.trivial}
+            break
     found = quantiles(asked, chosen)
     return Bound("thompson-certified", "docs/theory.md", asked.rounds, terms, *found, asked.trivial, choices=choices)
 
@@ -145,37 +146,39 @@ def _pulls(asked: Problem, arm: int, cut: float, grid: Grid) -> Pulls:
     """The least bound of an arm's pulls, for one cut, over the failure levels and the quantiles."""
     best, mean, rounds = asked.means[asked.best], asked.means[arm], asked.rounds
     own, other = asked.laws[arm], asked.laws[asked.best]
-    wide = _stretch(best, mean) if grid is SEARCH else 1.0
-    brief = max(2, round(rounds / wide**2))
-    centre = 0.5 * (best + mean)
-    away, below, at = (centre + wide * (each - centre) for each in (best, mean, cut))
-    luck, ignored = _luck(away, at, brief, grid)
-    by_pulls = cheapest(other, wide**2 * luck.total, luck.peak, rounds)
+    away, below, at, times = (best, mean, cut, 1.0) if grid is FINAL else _further(best, mean, cut)
+    brief = max(2, round(rounds / times))
+    luck, ignored = _luck(away, at, brief, grid, len(asked.means) == 2)
+    by_pulls = cheapest(other, times * luck.total, luck.peak, rounds)
     counts = [(1.0, by_pulls.cost, by_pulls)]
     if len(asked.means) == 2:
-        by_rounds = cheapest(other, wide**2 * luck.drag, luck.doubt, rounds)
+        by_rounds = cheapest(other, times * luck.drag, luck.doubt, rounds)
         counts.append((2.0, by_rounds.cost + luck.doubt, by_rounds))
     exits, failures = _exits(below, at, brief, grid)
     found = []
     for observations, ever, allowed in zip(exits.mean, exits.ever, failures, strict=True):
-        learning = cheapest(own, wide**2 * float(observations), float(ever), rounds)
-        for times, doubting, choice in counts:
-            failing = wide**2 * (times * float(allowed) + brief * exits.late)
+        learning = cheapest(own, times * float(observations), float(ever), rounds)
+        for ways, doubting, choice in counts:
+            failing = times * (ways * float(allowed) + brief * exits.late)
             found.append(
-                Pulls(learning.cost, failing, doubting + wide**2 * ignored, cut, float(allowed), learning, choice),
+                Pulls(learning.cost, failing, doubting + times * ignored, cut, float(allowed), learning, choice),
             )
     return min(found, key=lambda pulls: pulls.total)
 
 
-def _stretch(best: float, mean: float) -> float:
-    """How much further apart the search takes the means to be. What takes n rounds then takes n / stretch^2, nearly."""
+def _further(best: float, mean: float, cut: float) -> tuple[float, float, float, float]:
+    """Both means and the cut with more between them, for the search: and how many times as fast they are told apart."""
     centre = 0.5 * (best + mean)
-    room = 2.0 * (min(centre, 1.0 - centre) - 0.05)
-    return max(1.0, min(0.25, room) / (best - mean))
+    wide = min(0.25, 2.0 * (0.95 - centre)) / (best - mean)
+    if wide <= 1.0:
+        return best, mean, cut, 1.0
+    moved = max(centre, 0.175)  # rare rewards are made less so; the cut hardly minds
+    away, below, at = (moved + wide * (each - centre) for each in (best, mean, cut))
+    return away, below, at, divergence(below, away) / divergence(mean, best)
 
 
 @lru_cache(maxsize=256)
-def _luck(best: float, cut: float, rounds: int, grid: Grid) -> tuple[Struggle, float]:
+def _luck(best: float, cut: float, rounds: int, grid: Grid, drag: bool) -> tuple[Struggle, float]:
     """The moments of the best arm's bad luck, and the pulls that they leave out: a hundredth of 1 / (mu - y)^2."""
     allowed = min(0.01 / (best - cut) ** 2, 0.01 * rounds)
     lowest, top = allowed / rounds, 50.0 * rounds
@@ -186,7 +189,7 @@ def _luck(best: float, cut: float, rounds: int, grid: Grid) -> tuple[Struggle, f
         for ratio in [grid.middle if low >= 0.05 and high <= 30.0 else grid.ends]
     ]
     levels = np.append(np.concatenate(parts), top)
-    luck = struggle(best, cut, levels, rounds, 0.1 * lowest / len(levels))
+    luck = struggle(best, cut, levels, rounds, 0.1 * lowest / len(levels), drag=drag)
     return luck, allowed + rounds * luck.beyond
 
 

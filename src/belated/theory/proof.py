@@ -59,5 +59,5 @@ def with_papers_constants(asked: Problem, *, mended: bool) -> Bound:
 def _mean_of_maximum(mean: float, cut: float, rounds: int) -> float:
     """An upper bound of E max over n of min{g(n, S_n), T}, which bounds the draws below the cut given the rewards."""
     levels = np.geomspace(1e-3, float(rounds), 200)
-    luck = struggle(mean, cut, levels, rounds, 1e-6 / rounds)
+    luck = struggle(mean, cut, levels, rounds, 1e-6 / rounds, drag=False)
     return luck.peak + rounds * luck.beyond

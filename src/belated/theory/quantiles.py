@@ -70,25 +70,42 @@ TOLERANCE = 1e-6
 """Where the choices of the arms are tied to one another, the cost is minimal but for this fraction of it."""
 
 
+SLOTS = 22
+"""The binary logarithm of how many levels are kept."""
+
+
 class Levels:
-    """P(l <= d) of several laws, looked up by law and d; each is computed when it is first asked for."""
+    """P(l <= d) of several laws, looked up by law and d; each is computed when it is first asked for.
+
+    It is kept in a slot that its key is scattered to, in the place of any other there, which may be computed again.
+    """
 
     def __init__(self, laws: Sequence[Law]):
         self.laws = laws
-        self._known: dict[int, float] = {}
+        self._keys, self._levels = np.zeros(1 << SLOTS, np.int64), np.zeros(1 << SLOTS)
 
     def __call__(self, places: np.ndarray, d: np.ndarray) -> np.ndarray:
         """Of laws[places] at d, arrays of whole numbers that go together."""
-        keys, where = np.unique(d * len(self.laws) + places, return_inverse=True)
-        levels = np.array([self._level(key) for key in keys.tolist()])
-        looked_up: np.ndarray = levels[where.reshape(np.broadcast_shapes(d.shape, places.shape))]
-        return looked_up
+        keys = 1 + d * len(self.laws) + places  # 0 is an empty slot
+        slots = self._slots(keys)
+        found: np.ndarray = self._levels[slots]
+        unknown = self._keys[slots] != keys
+        if unknown.any():
+            new, where = np.unique(keys[unknown], return_inverse=True)
+            levels = np.array([self._level(key - 1) for key in new.tolist()])
+            found[unknown] = levels[where]
+            slots = self._slots(new)
+            self._keys[slots], self._levels[slots] = new, levels
+        return found
+
+    def _slots(self, keys: np.ndarray) -> np.ndarray:
+        golden = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplicative hashing: 2^64 by the golden ratio, odd
+        scattered: np.ndarray = (keys.astype(np.uint64) * golden) >> np.uint64(64 - SLOTS)
+        return scattered
 
     def _level(self, key: int) -> float:
-        if key not in self._known:
-            d, place = divmod(key, len(self.laws))
-            self._known[key] = self.laws[place].cdf(float(d))
-        return self._known[key]
+        d, place = divmod(key, len(self.laws))
+        return self.laws[place].cdf(float(d))
 
 
 def together(
@@ -124,12 +141,12 @@ def together(
     best, winner = math.inf, np.zeros(2)
     while len(boxes):
         low, high, under, over = boxes.T
-        for d, maximum in ((low, over), (high, over), (low, under)):
-            costs = first(d) + least(d, maximum) + waiting * maximum
-            at = int(costs.argmin())
-            if costs[at] < best:
-                best, winner = float(costs[at]), np.array([d[at], maximum[at]])
-        bounds = first(high) + least(low, over) + waiting * under
+        shown = least(low, over)
+        costs = first(low) + shown + waiting * over  # the other corners are of other boxes
+        at = int(costs.argmin())
+        if costs[at] < best:
+            best, winner = float(costs[at]), np.array([low[at], over[at]])
+        bounds = first(high) + shown + waiting * under
         boxes = _halved(boxes[bounds < best * (1.0 - TOLERANCE)], waiting, gap.max())
     return best, _choices(winner, laws, gap, need, horizon)
 

@@ -23,8 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import bdtr, bdtrc
 
-REACH = 3.8
-"""Paths further than REACH sqrt(n) below n mu count as ones that never recover: Hoeffding gives them 3e-13."""
+RARE = 28.9
+"""Paths so far below n mu that Hoeffding's or Bernstein's bound is exp(-RARE), 3e-13, count as never recovering."""
+HIGH = 1.5
+"""Paths further than HIGH sqrt(n) above n mu count as no further: they are few, and their odds are tiny."""
 
 
 def divergence(p: float, q: float) -> float:
@@ -83,8 +85,10 @@ class Rows:
 
     def window(self, n: int) -> tuple[int, int]:
         """The columns from and to that are kept for n."""
-        reach = REACH * math.sqrt(n) + 2.0
-        return max(1, 1 + math.floor(n * self.mean - reach)), min(n + 1, 1 + math.ceil(n * self.mean + reach)) + 1
+        expected, variance = n * self.mean, n * self.mean * (1.0 - self.mean)
+        below = 2.0 + min(math.sqrt(0.5 * RARE * n), math.sqrt(2.0 * RARE * variance) + 2.0 / 3.0 * RARE)
+        above = 2.0 + HIGH * math.sqrt(n)
+        return max(1, 1 + math.floor(expected - below)), min(n + 1, 1 + math.ceil(expected + above)) + 1
 
     def back(self, n: int, count: int, below: Any) -> np.ndarray:
         """The first `count` rows go from n + 1 to n: a view of the window. `below` is what lower paths count."""
@@ -113,19 +117,20 @@ class Paths:
     def rows(self, count: int) -> Rows:
         return Rows(count, self.mean, self.last)
 
-    def backward(self, crosses: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    def backward(self, crosses: Rows) -> Iterator[tuple[int, np.ndarray]]:
         """Each n from the last to 0, with the column of the largest such s (0 if there is none) of each open level.
 
+        If that is above the window it is the window's last: as odds fall with s, what holds there bounds what is above.
         A level is open from its end on. When it opens, all that lies below is marked in its row of `crosses`.
         """
         bounds = np.zeros(0, np.int64)
         for n in range(self.last - 1, -1, -1):
             for place in range(len(bounds), int(np.count_nonzero(self.ends > n))):
                 column = 1 + self._first_bound(n, self.levels[place])
-                crosses[place, : column + 1] = 1.0
+                crosses.values[place, : column + 1] = 1.0
                 bounds = np.append(bounds, column)
             bounds = bounds - ~self._exceeds(n, bounds - 1.0)  # from n + 1 to n it falls by 0 or 1
-            yield n, bounds
+            yield n, np.minimum(bounds, crosses.window(n)[1] - 1)
 
     def _exceeds(self, n: int, s: np.ndarray) -> np.ndarray:
         """Whether g(n, s) exceeds each open level, told from the smaller tail."""
@@ -163,7 +168,7 @@ def last_exits(mean: float, cut: float, levels: np.ndarray, limit: int, late: fl
     """
     paths = Paths(mean, cut, levels, limit, late)
     crosses, remains = paths.rows(len(levels)), paths.rows(len(levels))
-    for n, bounds in paths.backward(crosses.values):
+    for n, bounds in paths.backward(crosses):
         crossing = crosses.back(n, len(bounds), 1.0)
         crosses.values[np.arange(len(bounds)), bounds] = 1.0  # all below has stayed 1
         remaining = remains.back(n, len(bounds), paths.last - n)
@@ -184,28 +189,31 @@ class Struggle(NamedTuple):
     beyond: float  # P(g* > X), and the chance of what was not looked at
 
 
-def struggle(mean: float, cut: float, levels: np.ndarray, limit: int, late: float = 1e-9) -> Struggle:
+def struggle(
+    mean: float, cut: float, levels: np.ndarray, limit: int, late: float = 1e-9, *, drag: bool = True
+) -> Struggle:
     """The moments of an arm's bad luck, by levels: a sum over ascending levels x of (next x - x) 1{g* > x}.
 
     E[w*_n | S_n = s] and E[sum of w*_n' over n' >= n | S_n = s] come from h(n, s) as in `last_exits`. For the drag, let
     n be the first time that the odds exceed x, which they do at the largest such s. Until then w* does not change, so
     the sum of all w* is n w*_n plus the sum from n on; u(n, s) is its mean on the event that x is exceeded at n or
-    later, not before.
+    later, not before. Without `drag`, which takes a third of the time, it is left infinite.
     """
     paths = Paths(mean, cut, levels, limit, late)
     shares = levels / (1.0 + levels)
     weights = np.stack([np.diff(levels, append=levels[-1]), np.diff(shares, append=shares[-1])])
     most = np.array([[levels[-1]], [1.0]])  # of g* and of w*, in a round
-    first = int(np.searchsorted(levels, odds(0, 0, cut))) - 1  # the last level that every path exceeds, at n = 0
+    # The last level that every path exceeds, at n = 0; or the lowest, for paths that stay below it count for nothing.
+    first = max(0, int(np.searchsorted(levels, odds(0, 0, cut))) - 1)
     crosses, drags, sums = paths.rows(len(levels)), paths.rows(len(levels) - first), paths.rows(2)
-    for n, bounds in paths.backward(crosses.values):
+    for n, bounds in paths.backward(crosses):
         crosses.back(n, len(bounds), 1.0)
         crosses.values[np.arange(len(bounds)), bounds] = 1.0
         low, high = crosses.window(n)
         now = weights[:, : len(bounds)] @ crosses.values[: len(bounds), low:high]
         summed = sums.back(n, 2, (paths.last - n) * most)
         summed += now
-        if len(bounds) > first:
+        if drag and len(bounds) > first:
             drags.back(n, len(bounds) - first, paths.last)
             at = np.clip(bounds[first:] - low, 0, high - low - 1)
             drags.values[np.arange(len(at)), bounds[first:]] = n * now[1, at] + summed[1, at]
@@ -214,6 +222,8 @@ def struggle(mean: float, cut: float, levels: np.ndarray, limit: int, late: floa
         peak=float(levels[0] + weights[0] @ ever),
         total=float(sums.values[0, 1]),
         doubt=float(shares[0] + weights[1] @ ever),
-        drag=float((1.0 + levels[first]) * drags.values[0, 1] + weights[0, first:] @ drags.values[:, 1]),
+        drag=float((1.0 + levels[first]) * drags.values[0, 1] + weights[0, first:] @ drags.values[:, 1])
+        if drag
+        else math.inf,
         beyond=float(ever[-1]) + paths.late,
     )
