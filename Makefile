@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help paper test lint bench verify clean
+.PHONY: help paper test lint serve bench bench-service verify clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,9 +26,15 @@ lint: .venv/made ## style, types, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+serve: .venv/made ## serve live experiments on port 8000, from belated.db
+	$(BIN)/belated serve --ledger sqlite:///belated.db --port 8000
+
 bench: .venv/made ## time the simulator beside a C program, and the live engine beside the bare disk
 	$(BIN)/python benchmarks/thompson.py
 	$(BIN)/python benchmarks/live.py
+
+bench-service: .venv/made ## time the service with wrk, beside an echo of the same stack
+	$(BIN)/python benchmarks/service.py
 
 verify: .venv/made ## slow statistical evidence, with figures, into out/verify
 	$(BIN)/python verification/lemmas.py
