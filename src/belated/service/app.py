@@ -108,7 +108,9 @@ class Service:
                 response = await self._answered(route, path, scope, receive)
         except Exception as error:
             response = self._refused(error, id, route, scope)
-        response.raw_headers += [*HEADERS, (b"x-request-id", id.encode())]
+        own = {name for name, _ in response.raw_headers}
+        response.raw_headers += [header for header in HEADERS if header[0] not in own]
+        response.raw_headers.append((b"x-request-id", id.encode()))
         await response(scope, receive, send)
         seconds = time.perf_counter() - began
         where = route.path if route else "other"
@@ -133,7 +135,7 @@ class Service:
         if route.form is not None:
             largest = self.limits.bodies if route.path == "/v1/outcomes" else self.limits.body
             form = DECODERS[route.form].decode(await request.body(scope, receive, largest))
-        answer: Response = await route.answer(Asked(self, scope, access, path, form))
+        answer: Response = await route.answer(Asked(self, scope, access, path, form, receive))
         return answer
 
     def _refused(self, error: Exception, id: str, route: Route | None, scope: Scope) -> Response:

@@ -22,16 +22,19 @@ PATIENCE = 10.0  # seconds for a body to come in
 
 
 class Asked:
-    """A request, its key known and its body decoded."""
+    """A request, its key known and its body decoded; where that is no JSON, it is still to be received."""
 
-    __slots__ = ("access", "form", "path", "scope", "service")
+    __slots__ = ("access", "form", "path", "receive", "scope", "service")
 
-    def __init__(self, service: Service, scope: Scope, access: Access, path: dict[str, str], form: Any):
+    def __init__(
+        self, service: Service, scope: Scope, access: Access, path: dict[str, str], form: Any, receive: Receive
+    ):
         self.service = service
         self.scope = scope
         self.access = access
         self.path = path
         self.form = form
+        self.receive = receive
 
     @property
     def query(self) -> dict[str, str]:
