@@ -14,7 +14,7 @@ from belated.live.judge import Operation, judge
 from belated.live.ledger import Collision, Store
 
 LARGEST = 2000  # operations in one transaction
-LINGER = 0.0005  # seconds that a batch waits for the callers who were in the one before
+LINGER = 0.0005  # seconds that a batch waits for the other callers, if there were others in the one before
 ATTEMPTS = 50  # at a batch that collides with those of other writers
 
 log = logging.getLogger("belated.live")
@@ -80,11 +80,11 @@ class Writer:
             self._thread.join()
 
     def _run(self) -> None:
-        expected = 1
+        crowded = False
         while True:
-            batch, last = self._gather(expected)
+            batch, last = self._gather(crowded)
             if batch:
-                expected = len(batch)
+                crowded = len(batch) > 1
                 self._commit(batch)
             if last:
                 break
@@ -93,26 +93,18 @@ class Writer:
             if late is not None:
                 late.answer(Unavailable("ledger", "it has been closed"))
 
-    def _gather(self, expected: int) -> tuple[list[Call], bool]:
-        """The next batch, and whether it is the last: what is there, and those who soon follow their last answer."""
+    def _gather(self, crowded: bool) -> tuple[list[Call], bool]:
+        """The next batch, and whether it is the last: what is there, and in a crowd what soon follows."""
+        call = self._calls.get()
+        if crowded:
+            time.sleep(LINGER)  # one sleep costs less than being woken by each
         batch: list[Call] = []
-        deadline = 0.0
-        while len(batch) < LARGEST:
-            try:
-                if not batch:
-                    call = self._calls.get()
-                elif len(batch) < expected:
-                    call = self._calls.get(timeout=max(0.0, deadline - time.perf_counter()))
-                else:
-                    call = self._calls.get_nowait()
-            except queue.Empty:
-                break
-            if call is None:
-                return batch, True
-            if not batch:
-                deadline = time.perf_counter() + LINGER
+        while call is not None:
             batch.append(call)
-        return batch, False
+            if len(batch) == LARGEST or self._calls.empty():
+                return batch, False
+            call = self._calls.get()
+        return batch, True
 
     def _commit(self, batch: list[Call]) -> None:
         began = time.perf_counter()
