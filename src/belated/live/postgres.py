@@ -67,7 +67,10 @@ class PostgresStore:
         self._readers = Pool(self._connect)
 
     def _connect(self) -> psycopg.Connection[Any]:
-        raw = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="belated")
+        try:
+            raw = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="belated")
+        except psycopg.ProgrammingError as error:  # of an address that cannot be one
+            raise InvalidInput("ledger", " ".join(str(error).split())) from None
         raw.execute("SET search_path TO belated")
         raw.execute("SET client_min_messages TO warning")
         return raw

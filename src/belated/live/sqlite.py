@@ -150,6 +150,8 @@ def _plainly() -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if "not a database" in str(error):
             raise WrongLedger("ledger", "it is not an SQLite database") from None
+        if "malformed" in str(error):
+            raise WrongLedger("ledger", f"it is damaged: {error}") from None
         if isinstance(error, sqlite3.OperationalError):
             raise Unavailable("ledger", f"cannot be read or written now: {error}") from None
         raise
