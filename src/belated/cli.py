@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer._click.exceptions import ClickException  # typer does not export its base class of usage errors
 
-from belated import cli_live
+from belated import cli_live, cli_service
 from belated.inputs import InvalidInput, nearest
 
 app = typer.Typer(
@@ -22,6 +22,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(cli_live.app, name="live")
+app.add_typer(cli_service.keys_app, name="keys")
+app.command()(cli_service.serve)
+app.command()(cli_service.demo)
 
 
 def _whole(text: str) -> Any:
