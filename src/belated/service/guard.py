@@ -67,7 +67,7 @@ class Guard:
         now = self._ledger.now()
         if self._keys.stale(now):
             await run_in_threadpool(self._keys.read, now)
-        if self._keys.any():
+        if self._keys.needed:
             return self._keys.access(key) if key else None
         if not self._loopback:
             return None
