@@ -26,12 +26,9 @@ ENDED = (0, -signal.SIGTERM)  # uvicorn hands the signal on once all is done
 
 def test_two_workers_on_one_ledger(tmp_path: Path) -> None:
     ledger = f"sqlite:///{tmp_path}/ledger.db"
-    with serving(ledger, tmp_path, "--workers", "2") as server:
-        client = Client(server.url)
+    with serving(ledger, tmp_path, "--workers", "2") as server, Client(server.url) as client:
         client.create("checkout", ["red", "green"])
-        threads = [
-            threading.Thread(target=lambda: [Client(server.url).ask("checkout") for _ in range(10)]) for _ in "12345678"
-        ]
+        threads = [threading.Thread(target=lambda: [client.ask("checkout") for _ in range(10)]) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
