@@ -20,7 +20,6 @@ from belated.live import fold
 from belated.service import keys
 from serving import BELATED, Server, free_port, serving
 
-
 ENDED = (0, -signal.SIGTERM)  # uvicorn hands the signal on once all is done
 
 
