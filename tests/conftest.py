@@ -49,3 +49,14 @@ def new_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Calla
 def ledger_url(new_ledger: Callable[[], str]) -> str:
     """The URL of a fresh, empty ledger, once in each store."""
     return new_ledger()
+
+
+@pytest.fixture(scope="session")
+def crew() -> Iterator[list[Any]]:
+    """Four processes that do what they are told; see `crew.py`."""
+    from crew import Hand
+
+    hands = [Hand() for _ in range(4)]
+    yield hands
+    for hand in hands:
+        hand.close()
