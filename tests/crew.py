@@ -17,6 +17,7 @@ import threading
 import traceback
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,9 @@ class Hand:
         self.pid = 0
 
     def begin(self, task: Any, url: str, seed: int, **given: Any) -> None:
+        if self.pid:  # a test that failed has left it
+            self.kill()
+            list(self.answers())
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([task.__name__, {"url": url, "seed": seed, **given}]) + "\n")
         self._process.stdin.flush()
@@ -227,9 +231,10 @@ class Hand:
         raise AssertionError("the process is gone")
 
     def kill(self) -> None:
-        """Kill the task. It has not ended, and is not waited for yet: its id is its own."""
+        """Kill the task. That it has ended is not read yet, so its id is hardly another's."""
         if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         self.kill()

@@ -392,7 +392,7 @@ class Experiment:
 
     def _set_status(self, status: str) -> None:
         def write(connection: Connection) -> None:
-            row = ledger.experiment(connection, self.name)
+            row = ledger.experiment(connection, self.name, owned=True)
             if row.status == "archived" and status != "archived":
                 raise Archived("experiment", f"{self.name} is archived")
             if row.status != status:
@@ -450,7 +450,7 @@ class Experiment:
         self._version = None
 
     def _changeable(self, connection: Connection) -> list[ArmRow]:
-        if ledger.experiment(connection, self.name).status == "archived":
+        if ledger.experiment(connection, self.name, owned=True).status == "archived":
             raise Archived("experiment", f"{self.name} is archived")
         return ledger.arms(connection, self.id)
 

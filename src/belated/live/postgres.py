@@ -29,6 +29,9 @@ _AGAIN = (
 class PostgresConnection:
     """A connection within a transaction."""
 
+    shared: ClassVar[str] = " FOR SHARE"
+    owned: ClassVar[str] = " FOR NO KEY UPDATE"
+
     def __init__(self, raw: psycopg.Connection[Any]):
         self.raw = raw
 

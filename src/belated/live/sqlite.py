@@ -19,6 +19,9 @@ PATIENCE = 30.0  # seconds that a writer waits for those of other processes
 class SqliteConnection:
     """A connection within a transaction."""
 
+    shared: ClassVar[str] = ""
+    owned: ClassVar[str] = ""
+
     def __init__(self, raw: sqlite3.Connection):
         self.raw = raw
 
