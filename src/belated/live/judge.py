@@ -138,10 +138,10 @@ def _refused(experiment: ExperimentRow | None, ask: Ask) -> Exception | None:
         return Archived("experiment", f"{experiment.name} is archived")
     if experiment.status != "running":
         return Stopped("experiment", f"{experiment.name} is stopped: it decides nothing more")
-    if ask.row.arm < 0:
-        return Stopped("experiment", f"{experiment.name} has no active arm")
     if experiment.epoch != ask.epoch:
         return Stale()
+    if ask.row.arm < 0:
+        return Stopped("experiment", f"{experiment.name} has no active arm")
     return None
 
 
