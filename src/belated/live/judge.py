@@ -103,8 +103,8 @@ def _asks(connection: Connection, asks: list[Ask], moves: Moves) -> list[Any]:
             held[row.experiment, row.unit] = row
             claims.append((row.experiment, row.unit, row.id))
         answers.append(Asked(row, False))
-    ledger.append(connection, fresh)
-    ledger.claim(connection, claims)
+    ledger.append(connection, sorted(fresh))  # in order, so that two writers cannot wait for each other
+    ledger.claim(connection, sorted(claims))
     return answers
 
 
