@@ -150,6 +150,8 @@ def _plainly() -> Iterator[None]:
         yield
     except LiveError:
         raise
+    except sqlite3.ProgrammingError:
+        raise Unavailable("ledger", "it has been closed") from None
     except sqlite3.DatabaseError as error:
         if "not a database" in str(error):
             raise WrongLedger("ledger", "it is not an SQLite database") from None
@@ -158,5 +160,3 @@ def _plainly() -> Iterator[None]:
         if isinstance(error, sqlite3.OperationalError):
             raise Unavailable("ledger", f"cannot be read or written now: {error}") from None
         raise
-    except sqlite3.ProgrammingError:
-        raise Unavailable("ledger", "it has been closed") from None
