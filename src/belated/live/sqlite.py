@@ -79,6 +79,22 @@ def _statements(sql: str) -> Iterator[str]:
         yield kept
 
 
+def _refuse_at_sight(path: Path) -> None:
+    """Refuse what SQLite would be unclear about, or write over. Not by reading: that would release its locks."""
+    if not path.parent.is_dir():
+        raise WrongLedger("ledger", f"there is no folder {path.parent}")
+    if path.is_dir():
+        raise WrongLedger("ledger", f"{path} is a folder")
+    if path.exists() and 0 < path.stat().st_size < 512:  # no database is so small
+        raise WrongLedger("ledger", "it is not an SQLite database")
+
+
+def _is_ours(raw: sqlite3.Connection) -> bool:
+    """Whether the database is a ledger, or empty: one of something else is refused soon, and left as it is."""
+    names = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return not names or "belated_schema" in names
+
+
 class SqliteStore:
     """A ledger in one file."""
 
@@ -88,8 +104,7 @@ class SqliteStore:
         self.path = path
         if not path or path == ":memory:":
             raise WrongLedger("ledger", "needs a file, such as sqlite:///shop.db")
-        if not Path(path).absolute().parent.is_dir():
-            raise WrongLedger("ledger", f"there is no folder {Path(path).absolute().parent}")
+        _refuse_at_sight(Path(path).absolute())
         with _plainly():
             self._writer = self._connect()
         self._readers = Pool(self._connect_reader)
@@ -99,7 +114,8 @@ class SqliteStore:
             self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
-            raw.execute("PRAGMA journal_mode = WAL")
+            if _is_ours(raw):
+                raw.execute("PRAGMA journal_mode = WAL")
             raw.execute("PRAGMA synchronous = FULL")  # a commit is on the disk before it is answered
         except BaseException:
             raw.close()
@@ -159,4 +175,6 @@ def _plainly() -> Iterator[None]:
             raise WrongLedger("ledger", f"it is damaged: {error}") from None
         if isinstance(error, sqlite3.OperationalError):
             raise Unavailable("ledger", f"cannot be read or written now: {error}") from None
+        if "malformed" in str(error):
+            raise WrongLedger("ledger", f"the file is damaged: {error}") from None
         raise
