@@ -83,6 +83,13 @@ def test_one_decision_an_id_and_a_unit(shop: Ledger, ledger_url: str, crew: list
     assert (test.summary().asked, sticky.summary().asked) == (len(IDS), len(UNITS))
 
 
+def test_of_many_asks_one_of_which_is_refused_none_is_made(shop: Ledger) -> None:
+    test = shop.create("test", ["red", "green"])
+    with pytest.raises(InvalidInput, match="unit: must not be empty"):
+        test.ask_many(units=["ann", "bob", ""])
+    assert test.summary().asked == 0
+
+
 # --- Changing ---------------------------------------------------------------------------------------------------------
 
 

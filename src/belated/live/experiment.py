@@ -211,7 +211,8 @@ class Ledger:
 
     def carry_out(self, all_steps: Sequence[Steps[Done]]) -> list[Done]:
         """What each of these comes to, their operations being handed in together."""
-        first = [self.writer.submit(next(steps)) for steps in all_steps]
+        operations = [next(steps) for steps in all_steps]  # all of them checked before any is done
+        first = [self.writer.submit(operation) for operation in operations]
         return [self._carried_out(steps, call) for steps, call in zip(all_steps, first, strict=True)]
 
     def _carried_out(self, steps: Steps[Done], call: Call) -> Done:
