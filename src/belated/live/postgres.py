@@ -74,8 +74,12 @@ class PostgresStore:
             raw = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="belated")
         except psycopg.ProgrammingError as error:  # of an address that cannot be one
             raise InvalidInput("ledger", " ".join(str(error).split())) from None
-        raw.execute("SET search_path TO belated")
-        raw.execute("SET client_min_messages TO warning")
+        try:
+            raw.execute("SET search_path TO belated")
+            raw.execute("SET client_min_messages TO warning")
+        except BaseException:
+            raw.close()
+            raise
         return raw
 
     @contextmanager

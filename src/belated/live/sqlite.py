@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -95,6 +96,20 @@ def _is_ours(raw: sqlite3.Connection) -> bool:
     return not names or "belated_schema" in names
 
 
+def _turn_to_wal(raw: sqlite3.Connection) -> None:
+    """For good, if it is new. SQLite itself does not wait for another process that does the same at this moment."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.002)
+        else:
+            return
+
+
 class SqliteStore:
     """A ledger in one file."""
 
@@ -115,7 +130,7 @@ class SqliteStore:
         )
         try:
             if _is_ours(raw):
-                raw.execute("PRAGMA journal_mode = WAL")
+                _turn_to_wal(raw)
             raw.execute("PRAGMA synchronous = FULL")  # a commit is on the disk before it is answered
         except BaseException:
             raw.close()
@@ -175,6 +190,4 @@ def _plainly() -> Iterator[None]:
             raise WrongLedger("ledger", f"it is damaged: {error}") from None
         if isinstance(error, sqlite3.OperationalError):
             raise Unavailable("ledger", f"cannot be read or written now: {error}") from None
-        if "malformed" in str(error):
-            raise WrongLedger("ledger", f"the file is damaged: {error}") from None
         raise
