@@ -211,7 +211,8 @@ class Ledger:
 
     def carry_out(self, all_steps: Sequence[Steps[Done]]) -> list[Done]:
         """What each of these comes to, their operations being handed in together."""
-        first = [self.writer.submit(next(steps)) for steps in all_steps]
+        operations = [next(steps) for steps in all_steps]  # all of them checked before any is done
+        first = [self.writer.submit(operation) for operation in operations]
         return [self._carried_out(steps, call) for steps, call in zip(all_steps, first, strict=True)]
 
     def _carried_out(self, steps: Steps[Done], call: Call) -> Done:
@@ -392,7 +393,7 @@ class Experiment:
 
     def _set_status(self, status: str) -> None:
         def write(connection: Connection) -> None:
-            row = ledger.experiment(connection, self.name)
+            row = ledger.experiment(connection, self.name, owned=True)
             if row.status == "archived" and status != "archived":
                 raise Archived("experiment", f"{self.name} is archived")
             if row.status != status:
@@ -450,7 +451,7 @@ class Experiment:
         self._version = None
 
     def _changeable(self, connection: Connection) -> list[ArmRow]:
-        if ledger.experiment(connection, self.name).status == "archived":
+        if ledger.experiment(connection, self.name, owned=True).status == "archived":
             raise Archived("experiment", f"{self.name} is archived")
         return ledger.arms(connection, self.id)
 

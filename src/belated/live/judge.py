@@ -103,8 +103,8 @@ def _asks(connection: Connection, asks: list[Ask], moves: Moves) -> list[Any]:
             held[row.experiment, row.unit] = row
             claims.append((row.experiment, row.unit, row.id))
         answers.append(Asked(row, False))
-    ledger.append(connection, fresh)
-    ledger.claim(connection, claims)
+    ledger.append(connection, sorted(fresh))  # in order, so that two writers cannot wait for each other
+    ledger.claim(connection, sorted(claims))
     return answers
 
 
@@ -138,10 +138,10 @@ def _refused(experiment: ExperimentRow | None, ask: Ask) -> Exception | None:
         return Archived("experiment", f"{experiment.name} is archived")
     if experiment.status != "running":
         return Stopped("experiment", f"{experiment.name} is stopped: it decides nothing more")
-    if ask.row.arm < 0:
-        return Stopped("experiment", f"{experiment.name} has no active arm")
     if experiment.epoch != ask.epoch:
         return Stale()
+    if ask.row.arm < 0:
+        return Stopped("experiment", f"{experiment.name} has no active arm")
     return None
 
 

@@ -29,6 +29,9 @@ _AGAIN = (
 class PostgresConnection:
     """A connection within a transaction."""
 
+    shared: ClassVar[str] = " FOR SHARE"
+    owned: ClassVar[str] = " FOR NO KEY UPDATE"
+
     def __init__(self, raw: psycopg.Connection[Any]):
         self.raw = raw
 
@@ -71,8 +74,12 @@ class PostgresStore:
             raw = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="belated")
         except psycopg.ProgrammingError as error:  # of an address that cannot be one
             raise InvalidInput("ledger", " ".join(str(error).split())) from None
-        raw.execute("SET search_path TO belated")
-        raw.execute("SET client_min_messages TO warning")
+        try:
+            raw.execute("SET search_path TO belated")
+            raw.execute("SET client_min_messages TO warning")
+        except BaseException:
+            raw.close()
+            raise
         return raw
 
     @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -18,6 +19,9 @@ PATIENCE = 30.0  # seconds that a writer waits for those of other processes
 
 class SqliteConnection:
     """A connection within a transaction."""
+
+    shared: ClassVar[str] = ""
+    owned: ClassVar[str] = ""
 
     def __init__(self, raw: sqlite3.Connection):
         self.raw = raw
@@ -76,6 +80,36 @@ def _statements(sql: str) -> Iterator[str]:
         yield kept
 
 
+def _refuse_at_sight(path: Path) -> None:
+    """Refuse what SQLite would be unclear about, or write over. Not by reading: that would release its locks."""
+    if not path.parent.is_dir():
+        raise WrongLedger("ledger", f"there is no folder {path.parent}")
+    if path.is_dir():
+        raise WrongLedger("ledger", f"{path} is a folder")
+    if path.exists() and 0 < path.stat().st_size < 512:  # no database is so small
+        raise WrongLedger("ledger", "it is not an SQLite database")
+
+
+def _is_ours(raw: sqlite3.Connection) -> bool:
+    """Whether the database is a ledger, or empty: one of something else is refused soon, and left as it is."""
+    names = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return not names or "belated_schema" in names
+
+
+def _turn_to_wal(raw: sqlite3.Connection) -> None:
+    """For good, if it is new. SQLite itself does not wait for another process that does the same at this moment."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.002)
+        else:
+            return
+
+
 class SqliteStore:
     """A ledger in one file."""
 
@@ -85,8 +119,7 @@ class SqliteStore:
         self.path = path
         if not path or path == ":memory:":
             raise WrongLedger("ledger", "needs a file, such as sqlite:///shop.db")
-        if not Path(path).absolute().parent.is_dir():
-            raise WrongLedger("ledger", f"there is no folder {Path(path).absolute().parent}")
+        _refuse_at_sight(Path(path).absolute())
         with _plainly():
             self._writer = self._connect()
         self._readers = Pool(self._connect_reader)
@@ -96,7 +129,8 @@ class SqliteStore:
             self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
-            raw.execute("PRAGMA journal_mode = WAL")
+            if _is_ours(raw):
+                _turn_to_wal(raw)
             raw.execute("PRAGMA synchronous = FULL")  # a commit is on the disk before it is answered
         except BaseException:
             raw.close()
@@ -147,6 +181,8 @@ def _plainly() -> Iterator[None]:
         yield
     except LiveError:
         raise
+    except sqlite3.ProgrammingError:
+        raise Unavailable("ledger", "it has been closed") from None
     except sqlite3.DatabaseError as error:
         if "not a database" in str(error):
             raise WrongLedger("ledger", "it is not an SQLite database") from None
@@ -155,5 +191,3 @@ def _plainly() -> Iterator[None]:
         if isinstance(error, sqlite3.OperationalError):
             raise Unavailable("ledger", f"cannot be read or written now: {error}") from None
         raise
-    except sqlite3.ProgrammingError:
-        raise Unavailable("ledger", "it has been closed") from None
