@@ -19,7 +19,8 @@ from urllib.parse import quote, urlsplit
 
 from belated.inputs import InvalidInput, number
 from belated.live import errors, values
-from belated.live.experiment import Decision, Told, outcome_parts
+from belated.live.engine import Told, outcome_parts
+from belated.live.experiment import Decision
 from belated.live.pool import Pool
 from belated.live.settings import Pending, Silence, silence_to_text
 

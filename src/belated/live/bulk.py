@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from belated.inputs import InvalidInput
-from belated.live.experiment import Ledger
+from belated.live.handle import Ledger
 from belated.live.values import shown
 
 CHUNK = 2000  # outcomes that are told, and committed, together

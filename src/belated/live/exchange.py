@@ -14,10 +14,11 @@ from typing import BinaryIO, NamedTuple
 
 from belated.inputs import InvalidInput
 from belated.live import formats, ledger, rows, values
-from belated.live.errors import Conflict, LiveError
-from belated.live.experiment import Experiment, Ledger
+from belated.live.errors import Conflict
+from belated.live.experiment import Experiment
 from belated.live.fold import Moves
 from belated.live.formats import Format, Source
+from belated.live.handle import Ledger
 from belated.live.ledger import Connection, DecisionRow, ExperimentRow, OutcomeRow
 from belated.live.rows import Plan
 from belated.result import written_whole
@@ -76,7 +77,7 @@ def load(
     stopped = threading.Event()
 
     def write(connection: Connection) -> str:
-        with _opened(file) as raw, _all_or_nothing(connection), _placed(str(file)):
+        with _opened(file) as raw, _placed(str(file)):
             source = chosen.read(raw)
             with _placed("header"):
                 plan = rows.planned(source.header, now)
@@ -174,16 +175,3 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from None
-
-
-@contextmanager
-def _all_or_nothing(connection: Connection) -> Iterator[None]:
-    """What is refused is taken back, and the rest of the transaction left alone. Other errors end all of it."""
-    connection.script("SAVEPOINT loading")
-    try:
-        yield
-    except (InvalidInput, LiveError):
-        connection.script("ROLLBACK TO SAVEPOINT loading")
-        connection.script("RELEASE SAVEPOINT loading")
-        raise
-    connection.script("RELEASE SAVEPOINT loading")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from belated.inputs import InvalidInput
 from belated.live import ledger
-from belated.live.errors import Archived, Conflict, NotFound, Stopped
+from belated.live.errors import Archived, Conflict, LiveError, NotFound, Stopped
 from belated.live.fold import Moves
 from belated.live.ledger import Connection, DecisionRow, ExperimentRow, OutcomeRow
 from belated.live.values import BILLION, SKEW, iso, written
@@ -71,10 +71,13 @@ def judge(connection: Connection, operations: Sequence[Operation]) -> list[Any]:
 def _do(connection: Connection, operations: list[Do], moves: Moves) -> list[Any]:
     answers: list[Any] = []
     for operation in operations:
+        connection.script("SAVEPOINT one")
         try:
             answers.append(operation.what(connection))
-        except (InvalidInput, NotFound, Conflict, Archived, Stopped) as refusal:  # raised before anything is written
+        except (InvalidInput, LiveError) as refusal:
+            connection.script("ROLLBACK TO SAVEPOINT one")
             answers.append(refusal)
+        connection.script("RELEASE SAVEPOINT one")
     return answers
 
 

@@ -12,7 +12,8 @@ from starlette.responses import Response, StreamingResponse
 
 from belated.inputs import InvalidInput, nearest
 from belated.live import Experiment, values
-from belated.live.experiment import Decision, Told
+from belated.live.engine import Told
+from belated.live.experiment import Decision
 from belated.live.settings import silence_from_text
 from belated.live.summary import Summary
 from belated.service import forms
