@@ -101,7 +101,7 @@ def test_clients_killed(ledger_url: str, rounds: int, crew: list[Hand]) -> None:
             memory.check(ledger_url)
     answers = Counter(answer for answers in memory.told.values() for answer in answers)
     assert answers.keys() == {"applied", "duplicate"}
-    assert answers["applied"] > 5 * rounds
+    assert answers["applied"] > rounds
     assert len(memory.asking) > len(memory.asked)  # some were killed while they waited
 
 
