@@ -131,6 +131,8 @@ def _held(
 def _replay(there: DecisionRow, wanted: DecisionRow) -> Asked | Conflict:
     if there.experiment != wanted.experiment:
         return Conflict("id", f"{written(wanted.id)} is a decision of another experiment")
+    if wanted.unit not in (None, there.unit):
+        return Conflict("unit", f"the decision {written(wanted.id)} is that of another unit")
     return Asked(there, True)
 
 

@@ -188,6 +188,8 @@ def _plainly() -> Iterator[None]:
             raise WrongLedger("ledger", "it is not an SQLite database") from None
         if "malformed" in str(error):
             raise WrongLedger("ledger", f"it is damaged: {error}") from None
+        if "readonly" in str(error):
+            raise WrongLedger("ledger", "it may only be read, not written") from None
         if isinstance(error, sqlite3.OperationalError):
             raise Unavailable("ledger", f"cannot be read or written now: {error}") from None
         raise
