@@ -67,6 +67,8 @@ def test_an_id_of_the_clients_own_makes_a_retry_the_same_decision(shop: Ledger) 
     first, second = test.ask(id=own), test.ask(id=own)
     assert (first.id, first.arm) == (second.id, second.arm)
     assert (first.replayed, second.replayed) == (False, True)
+    with pytest.raises(Conflict, match=r"unit: the decision .* is that of another unit"):
+        test.ask(id=own, unit="someone else")
     test.stop()
     assert test.ask(id=own).arm == first.arm  # the answer may have been lost before the stop
     assert test.summary().asked == 1

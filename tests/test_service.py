@@ -195,7 +195,7 @@ def test_bodies_that_are_none(body: bytes, headers: dict[str, str], status: int,
 def test_a_body_that_never_ends_and_one_that_never_comes(
     service: Service, client: TestClient, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("belated.service.request.PATIENCE", 0.05)
+    monkeypatch.setattr("belated.service.app.PATIENCE", 0.05)
 
     async def endless() -> dict[str, Any]:
         return {"type": "http.request", "body": b"x" * 100_000, "more_body": True}
