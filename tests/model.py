@@ -43,7 +43,7 @@ class Experiment:
         if self.sticky and unit is None:
             return "InvalidInput"
         if id is not None and id in self.decisions:
-            return id
+            return id if unit in (None, self.decisions[id].unit) else "Conflict"
         if elsewhere:
             return "Conflict"
         if self.sticky and unit in self.units:
