@@ -38,9 +38,7 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+clock = pytest.fixture(Clock)
 
 
 @pytest.fixture
