@@ -142,10 +142,12 @@ def _forecast(connection: Connection, at: Standing, pending: int, now: int) -> F
     newest = now // row.grain
     horizon = max(heard) if row.failure_after is None else row.failure_after // row.grain
     young = ledger.unanswered_by_bucket(connection, row.id, newest - horizon)
+    # All else has outlasted the horizon: what was asked longer ago, and what came later than that.
     older = sum(sums.asked - sums.told for sums in at.sums) - sum(young.values())
+    older += sum(told for lag, told in heard.items() if lag > horizon)
+    lags = np.array([lag for lag in sorted(heard) if lag <= horizon], float)
     ages = np.array([*(max(0, newest - bucket) for bucket in young), horizon + 1], float)
     counts = np.array([*young.values(), older], float)
-    lags = np.array(sorted(heard), float)
     outcomes = [heard[int(lag)] for lag in lags]
     curve = kaplan_meier(lags, ages, waits_counts=outcomes, ages_counts=counts)
     # Of those asked longer ago than any wait seen so far, none is expected any more.
