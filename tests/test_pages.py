@@ -7,7 +7,6 @@ import html
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,20 +21,11 @@ from belated.service.forms import DECODERS
 from belated.service.html import File
 from belated.service.kept import Kept
 from belated.service.routes import table
+from live_support import Clock
 
 ODD = '<b>x</b> & "y"/ü'
 DAY = 86_400.0
 MOST = 100_000  # bytes of an update
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1.7e9
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -44,8 +34,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, clock: Clock) -> Ledger:
-    return live.open(f"sqlite:///{tmp_path}/shop.db", clock=clock, rng=np.random.default_rng(1), refresh=1)
+def shop(ledger_url: str, clock: Clock) -> Ledger:
+    return live.open(ledger_url, clock=clock, rng=np.random.default_rng(1), refresh=1)
 
 
 @pytest.fixture
@@ -62,12 +52,12 @@ def filled(
     rng = np.random.default_rng(2)
     due: list[tuple[float, str, float]] = []
     for _ in range(2 * days):
-        clock.now += DAY / 2
-        test.tell_many([(id, reward) for at, id, reward in due if at <= clock.now])
-        due = [each for each in due if each[0] > clock.now]
+        clock.pass_(DAY / 2)
+        test.tell_many([(id, reward) for at, id, reward in due if at <= clock.at])
+        due = [each for each in due if each[0] > clock.at]
         for decision in test.ask_many(a_day // 2):
             reward = float(rng.random() < means[decision.arm])
-            due.append((clock.now + DAY / 2 * rng.geometric(0.5), decision.id, reward))
+            due.append((clock.at + DAY / 2 * rng.geometric(0.5), decision.id, reward))
     return test
 
 

@@ -178,11 +178,15 @@ def spelled(schema: dict[str, Any]) -> str:
 
 
 def _limits(schema: dict[str, Any]) -> str:
-    low, above, high = (schema.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
+    low, above, high = (_number(schema.get(key)) for key in ("minimum", "exclusiveMinimum", "maximum"))
     words = [
-        f"from {low:,}" if low is not None else "",
-        f"above {above:,}" if above is not None else "",
-        f"to {high:,}" if high is not None else "",
+        f"from {low}" if low is not None else "",
+        f"above {above}" if above is not None else "",
+        f"to {high}" if high is not None else "",
     ]
     said = " ".join(word for word in words if word)
     return f" {said}" if said else ""
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:,.0f}" if value == int(value) else f"{value:,}"
