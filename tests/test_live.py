@@ -328,6 +328,12 @@ BAD: list[tuple[str, Callable[[Ledger], Any], type[Exception], str]] = [
     ("an empty name", lambda shop: shop.create("", ["a", "b"]), InvalidInput, "name: must not be empty"),
     ("a long name", lambda shop: shop.create(LONG, ["a", "b"]), InvalidInput, "name: must be at most 200 characters"),
     ("a control character", lambda shop: shop.create("a\nb", ["a", "b"]), InvalidInput, "name: must hold no control"),
+    (
+        "a name of dots",
+        lambda shop: shop.create("..", ["a", "b"]),
+        InvalidInput,
+        "name: must be a name that an address",
+    ),
     ("a name twice", lambda shop: shop.create("there", ["a", "b"]), Conflict, "name: .*'there' already"),
     ("no arms", lambda shop: shop.create("new", []), InvalidInput, "arms: must be 2 to 1000, got none"),
     ("one arm", lambda shop: shop.create("new", ["a"]), InvalidInput, "arms: must be 2 to 1000, got 1"),

@@ -192,7 +192,7 @@ class Experiment:
 
     def add_arm(self, name: str, *, prior: tuple[float, float] | None = None) -> None:
         """A new arm, active from now on. Names are never used again."""
-        values.text("arm", name)
+        values.name("arm", name)
         own = self.settings.prior if prior is None else checked_prior(prior)
         now = self._home.now()
 

@@ -38,7 +38,7 @@ class Ledger(Engine):
         `silence` says what a missing outcome means; with `sticky` each unit keeps its one decision; `floor` is the
         smallest share that every active arm gets.
         """
-        values.text("name", name)
+        values.name("name", name)
         settings = Settings(policy, silence or Pending(), sticky, floor, prior)
         names = _arm_names(arms)
         own = {arm: checked_prior(pair) for arm, pair in (priors or {}).items()}
@@ -102,7 +102,7 @@ class Ledger(Engine):
 def _arm_names(arms: object) -> list[str]:
     if isinstance(arms, str) or not isinstance(arms, Iterable):
         raise InvalidInput("arms", f"must be a list of names, got {values.shown(arms)}")
-    names = [values.text("arms", arm) for arm in arms]
+    names = [values.name("arms", arm) for arm in arms]
     if not 2 <= len(names) <= MOST_ARMS:
         raise InvalidInput("arms", f"must be 2 to {MOST_ARMS}, got {len(names) or 'none'}")
     for name in names:

@@ -147,7 +147,8 @@ class Service:
         problem = problems.of(error)
         if problem.kind == "internal":
             log.error("request %s failed", id, exc_info=error)
-        return pages.refusal(problem, scope) if route is not None and route.page else problem.response()
+        for_a_person = route.page if route is not None else b"text/html" in dict(scope["headers"]).get(b"accept", b"")
+        return pages.refusal(problem, scope) if for_a_person else problem.response()
 
     # --- What answers share ---
 
