@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -96,16 +97,16 @@ def _is_ours(raw: sqlite3.Connection) -> bool:
     return not names or "belated_schema" in names
 
 
-def _turn_to_wal(raw: sqlite3.Connection) -> None:
-    """For good, if it is new. SQLite itself does not wait for another process that does the same at this moment."""
+def _patiently(raw: sqlite3.Connection, sql: str) -> None:
+    """Execute what another process may be in the way of. SQLite's own patience sleeps up to 100 ms at a time."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            raw.execute("PRAGMA journal_mode = WAL")
+            raw.execute(sql)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
-            time.sleep(0.002)
+            time.sleep(0.0005)
         else:
             return
 
@@ -121,24 +122,27 @@ class SqliteStore:
             raise WrongLedger("ledger", "needs a file, such as sqlite:///shop.db")
         _refuse_at_sight(Path(path).absolute())
         with _plainly():
-            self._writer = self._connect()
+            self._writer = self.connect()
+            self._writer.execute("PRAGMA busy_timeout = 0")  # its patience is our own
         self._readers = Pool(self._connect_reader)
+        self._sweeper = Sweeper(self)
 
-    def _connect(self) -> sqlite3.Connection:
+    def connect(self) -> sqlite3.Connection:
         raw = sqlite3.connect(
             self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
             if _is_ours(raw):
-                _turn_to_wal(raw)
+                _patiently(raw, "PRAGMA journal_mode = WAL")  # for good, if it is new
             raw.execute("PRAGMA synchronous = FULL")  # a commit is on the disk before it is answered
+            raw.execute("PRAGMA wal_autocheckpoint = 0")  # that is the sweeper's
         except BaseException:
             raw.close()
             raise
         return raw
 
     def _connect_reader(self) -> sqlite3.Connection:
-        raw = self._connect()
+        raw = self.connect()
         raw.execute("PRAGMA query_only = ON")
         return raw
 
@@ -158,13 +162,45 @@ class SqliteStore:
         return {name for (name,) in connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def close(self) -> None:
+        self._sweeper.close()
         self._readers.close()
         self._writer.close()
 
 
+class Sweeper:
+    """Moves what has been committed from the log into the database, beside the writer: in its way it takes 50 ms."""
+
+    EVERY = 0.25  # seconds between looks
+    LARGE = 4_000_000  # bytes of log that are worth it
+
+    def __init__(self, store: SqliteStore):
+        self._store = store
+        self._log = Path(f"{store.path}-wal")
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="belated-sweeper", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._end.wait(self.EVERY):
+            with suppress(OSError, sqlite3.Error):  # whatever it is, the writer will meet it, or it passes
+                if self._log.stat().st_size > self.LARGE:
+                    self._sweep()
+
+    def _sweep(self) -> None:
+        raw = self._store.connect()
+        try:
+            raw.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            raw.close()
+
+    def close(self) -> None:
+        self._end.set()
+        self._thread.join()
+
+
 @contextmanager
 def _transaction(raw: sqlite3.Connection, begin: str) -> Iterator[None]:
-    raw.execute(begin)
+    _patiently(raw, begin)
     try:
         yield
         raw.execute("COMMIT")
