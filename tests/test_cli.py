@@ -202,7 +202,8 @@ def test_ctrl_c_leaves_one_line_and_no_files(tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     time.sleep(6)
-    assert process.poll() is None
+    if process.poll() is not None:
+        raise AssertionError(f"it has ended already: {process.communicate()}")
     began = time.perf_counter()
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
