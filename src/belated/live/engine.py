@@ -53,6 +53,10 @@ class Engine:
         self._latest = max(read, self._latest)
         return self._latest
 
+    def ticks(self) -> int:
+        """The clock as it reads, in ms: what passes between two readings has passed, wherever the ledger's time is."""
+        return round(self._clock() * 1000)
+
     def note_time(self, latest: int, now: int) -> None:
         """Note a time that is already in the ledger."""
         self._latest = max(latest, self._latest)

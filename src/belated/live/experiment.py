@@ -62,18 +62,25 @@ class Experiment:
         pairs = zip(units or nothing, ids or nothing, strict=True)
         return self._home.carry_out([self.asking(unit=unit, id=id) for unit, id in pairs])
 
-    def asking(self, *, unit: str | None = None, id: str | None = None) -> Steps[Decision]:
-        """The steps of one ask: it yields the operation that the writer is to do, and is sent the answer."""
+    def asking(
+        self, *, unit: str | None = None, id: str | None = None, version: Version | None = None
+    ) -> Steps[Decision]:
+        """The steps of one ask: it yields the operation that the writer is to do, and is sent the answer.
+
+        With a `version` it reads nothing, and is Stale if that is out of date.
+        """
         while True:
-            version, ask = self._chosen(unit, id)
+            used, ask = self._chosen(unit, id, version)
             try:
                 asked: Asked = yield ask
             except Stale:  # an arm or a status has changed since the arm was chosen
                 self._version = None
+                if version is not None:
+                    raise
             else:
-                return self._decision(version, asked)
+                return self._decision(used, asked)
 
-    def _chosen(self, unit: str | None, id: str | None) -> tuple[Version, Ask]:
+    def _chosen(self, unit: str | None, id: str | None, version: Version | None) -> tuple[Version, Ask]:
         home = self._home
         now = home.now()
         if unit is not None:
@@ -81,7 +88,7 @@ class Experiment:
         elif self.settings.sticky:
             raise InvalidInput("unit", "a sticky experiment needs it")
         identity = values.new_identity(now) if id is None else values.identity("id", id)
-        version = self._current(now)
+        version = version or self._current(now)
         arm, propensity = version.choose(home.rng) if version.active else (-1, 0.0)
         row = DecisionRow(identity, self.id, arm, now, propensity, unit)
         return version, Ask(row, version.at.experiment.epoch, id is not None, self.settings.sticky)
@@ -112,31 +119,34 @@ class Experiment:
         """Take back the outcome of a decision: "voided", also if there is none."""
         return str(self._home.writer.submit(self._home.voiding(decision, self.id)).wait())
 
-    def is_fresh(self, now: int) -> bool:
-        """Whether the posterior at hand may serve asks now: it is not older than `refresh`."""
-        version = self._version
-        return version is not None and version.loaded_at <= now < version.loaded_at + self._home.refresh
+    def fresh(self) -> Version | None:
+        """The posterior at hand, if it may serve asks now: if it is not older than `refresh`."""
+        version, now = self._version, self._home.ticks()
+        if version is None or not version.loaded_at <= now < version.loaded_at + self._home.refresh:
+            return None
+        return version
 
-    def refreshed(self, now: int) -> None:
-        """Read the posterior anew, and reckon its propensities, if it is not fresh."""
-        if not self.is_fresh(now):
-            self._load(now).shares()
+    def refreshed(self) -> Version:
+        """A posterior that is fresh, its propensities known."""
+        version = self._current(self._home.now())
+        version.shares()
+        return version
 
     def _current(self, now: int) -> Version:
         """The version that serves asks now."""
-        version = self._version
-        return version if version is not None and self.is_fresh(now) else self._load(now)
+        return self.fresh() or self._load(now)
 
     def _load(self, now: int) -> Version:
+        began = self._home.ticks()
         with self._home.store.reading() as connection:
             at = standing(connection, ledger.experiment(connection, self.name), now)
         self._home.note_time(at.last_asked, now)
         before = self._version
         if before is not None and before.at == at._replace(last_asked=before.at.last_asked):
-            before.loaded_at = now  # nothing has changed: the same posterior, its propensities known
+            before.loaded_at = began  # nothing has changed: the same posterior, its propensities known
             return before
-        self._version = Version(at, self.settings, now)
-        return self._version
+        version = self._version = Version(at, self.settings, began)
+        return version
 
     # --- Looking ---
 

@@ -14,6 +14,7 @@ POLICIES = ("split", "thompson", "ucb1")  # those whose state is a fold of total
 STATUSES = ("running", "stopped", "archived")
 ARM_STATUSES = ("active", "paused", "retired")
 MOST_ARMS = 1000
+SMALLEST_PRIOR = 1e-3  # below it no posterior could be integrated in good time
 GRAIN = 600_000  # of the totals by time, in ms, where no window sets it
 
 
@@ -106,7 +107,7 @@ def checked_prior(prior: Any) -> tuple[float, float]:
     if not isinstance(prior, tuple | list) or len(prior) != 2:
         raise InvalidInput("prior", f"must be two numbers, got {prior!r}")
     for value in prior:
-        number("prior", value, above=0.0, high=1e7)
+        number("prior", value, low=SMALLEST_PRIOR, high=1e7)
     return float(prior[0]), float(prior[1])
 
 
@@ -116,10 +117,7 @@ def silence_to_text(silence: Silence) -> str:
     >>> silence_to_text(Failure(after=3600))
     '1h'
     """
-    if silence.window is None:
-        return "pending"
-    short = spoken(silence.window)
-    return short if duration("silence", short) == silence.window else f"{silence.window}ms"
+    return "pending" if silence.window is None else spoken(silence.window)
 
 
 def silence_from_text(text: str) -> Silence:

@@ -148,8 +148,10 @@ class SqliteStore:
 
     @contextmanager
     def writing(self) -> Iterator[SqliteConnection]:
-        with _plainly(), _transaction(self._writer, "BEGIN IMMEDIATE"):
-            yield SqliteConnection(self._writer)
+        with _plainly():
+            with _transaction(self._writer, "BEGIN IMMEDIATE"):
+                yield SqliteConnection(self._writer)
+            self._sweeper.finish(self._writer)
 
     locked = writing  # IMMEDIATE keeps out every other writer
 
@@ -176,6 +178,7 @@ class Sweeper:
     def __init__(self, store: SqliteStore):
         self._store = store
         self._log = Path(f"{store.path}-wal")
+        self._swept = False  # all but what has been committed since
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="belated-sweeper", daemon=True)
         self._thread.start()
@@ -183,8 +186,9 @@ class Sweeper:
     def _run(self) -> None:
         while not self._end.wait(self.EVERY):
             with suppress(OSError, sqlite3.Error):  # whatever it is, the writer will meet it, or it passes
-                if self._log.stat().st_size > self.LARGE:
+                if not self._swept and self._log.stat().st_size > self.LARGE:
                     self._sweep()
+                    self._swept = True
 
     def _sweep(self) -> None:
         raw = self._store.connect()
@@ -192,6 +196,13 @@ class Sweeper:
             raw.execute("PRAGMA wal_checkpoint(PASSIVE)")
         finally:
             raw.close()
+
+    def finish(self, raw: sqlite3.Connection) -> None:
+        """Between two commits: move the short rest, so that the log begins anew. If a reader is in the way, later."""
+        if self._swept:
+            self._swept = False
+            with suppress(sqlite3.Error):
+                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         self._end.set()

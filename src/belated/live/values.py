@@ -18,6 +18,7 @@ from belated.inputs import InvalidInput, number
 UTC = datetime.UTC
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=UTC)
 BILLION = 1_000_000_000
+LATEST = 190_000_000_000  # the latest time that can be meant, in seconds
 SKEW = 60_000  # how far, in ms, clocks may differ before it is an error
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -71,16 +72,16 @@ def duration(field: str, value: object) -> int:
     return round(amount)
 
 
-def spoken(milliseconds: float) -> str:
-    """A duration in the words of a person.
+def spoken(milliseconds: int) -> str:
+    """A duration as `duration` reads it: whole, in the largest unit in which it is.
 
-    >>> spoken(604800000), spoken(5400000)
-    ('7d', '1.5h')
+    >>> spoken(604800000), spoken(5400000), spoken(86400000000)
+    ('7d', '90m', '1000d')
     """
     for unit in ("d", "h", "m", "s"):
-        if milliseconds >= _UNITS[unit]:
-            return f"{milliseconds / _UNITS[unit]:.3g}{unit}"
-    return f"{milliseconds:.3g}ms"
+        if milliseconds % _UNITS[unit] == 0 and milliseconds:
+            return f"{milliseconds // _UNITS[unit]}{unit}"
+    return f"{milliseconds}ms"
 
 
 def instant(field: str, value: object) -> int:
@@ -94,8 +95,10 @@ def instant(field: str, value: object) -> int:
     if isinstance(moment, datetime.datetime):
         if moment.tzinfo is None:
             raise InvalidInput(field, f"must name its time zone, such as …Z or …+01:00, got {shown(value)}")
-        return round((moment - EPOCH).total_seconds() * 1000)
-    number(field, value, low=0, high=2e11)
+        moment = (moment - EPOCH).total_seconds()
+        if not 0 <= moment <= LATEST:
+            raise InvalidInput(field, f"must be a time between 1970 and 8000, got {shown(value)}")
+    number(field, moment, low=0, high=LATEST)
     return round(float(moment) * 1000)
 
 
@@ -115,7 +118,10 @@ def reward(value: object) -> int:
         return BILLION if value else 0
     if not isinstance(value, int | float) and not hasattr(value, "__float__"):
         raise InvalidInput("reward", f"must be a number between 0 and 1, got {shown(value)}")
-    plain = float(value)
+    try:
+        plain = float(value)
+    except OverflowError:
+        plain = math.inf
     if not 0.0 <= plain <= 1.0:  # nan fails too
         problem = "between 0 and 1" if math.isfinite(plain) else "a number between 0 and 1"
         raise InvalidInput("reward", f"must be {problem}, got {plain:g}")

@@ -14,6 +14,7 @@ from belated.inputs import InvalidInput, nearest
 from belated.live import Experiment, values
 from belated.live.engine import Told
 from belated.live.experiment import Decision
+from belated.live.judge import Stale
 from belated.live.settings import silence_from_text
 from belated.live.summary import Summary
 from belated.service import forms
@@ -51,12 +52,22 @@ async def decide(asked: Asked) -> Json:
         decisions = await run_in_threadpool(experiment.ask_many, question.count)
         asked.service.counted.decided(experiment.name, len(decisions))
         return Json([_decided(each) for each in decisions], 201)
-    await asked.service.fresh(experiment)
-    steps = experiment.asking(unit=question.unit, id=question.id)
-    decision = await asked.service.bridge.carry_out(steps)
+    decision = await _one(asked, experiment, question)
     if not decision.replayed:
         asked.service.counted.decided(experiment.name, 1)
     return Json(_decided(decision), 200 if decision.replayed else 201)
+
+
+async def _one(asked: Asked, experiment: Experiment, question: forms.Question) -> Decision:
+    service = asked.service
+    while True:
+        version = await service.fresh(experiment)
+        try:
+            return await service.bridge.carry_out(
+                experiment.asking(unit=question.unit, id=question.id, version=version)
+            )
+        except Stale:  # an arm or a status has changed: choose again
+            continue
 
 
 def _decided(decision: Decision) -> forms.Decided:

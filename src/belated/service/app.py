@@ -18,6 +18,7 @@ from starlette.responses import Response
 import belated
 from belated.live import Experiment, Ledger
 from belated.live.judge import Do
+from belated.live.version import Version
 from belated.service import logs, openapi, pages, problems, request
 from belated.service.bridge import Bridge
 from belated.service.forms import DECODERS
@@ -159,17 +160,17 @@ class Service:
             experiment = await run_in_threadpool(self.ledger.get, name)
         return experiment
 
-    async def fresh(self, experiment: Experiment) -> None:
-        """Wait until the posterior at hand may serve asks; however many wait, it is read once."""
-        now = self.ledger.now()
-        if experiment.is_fresh(now):
-            return
+    async def fresh(self, experiment: Experiment) -> Version:
+        """A posterior that may serve asks; however many wait for it, it is read once, and never in the loop."""
+        version = experiment.fresh()
+        if version is not None:
+            return version
         reading = self._refreshing.get(experiment.name)
         if reading is None:
-            reading = asyncio.ensure_future(run_in_threadpool(experiment.refreshed, now))
+            reading = asyncio.ensure_future(run_in_threadpool(experiment.refreshed))
             self._refreshing[experiment.name] = reading
             reading.add_done_callback(lambda _: self._refreshing.pop(experiment.name))
-        await asyncio.shield(reading)
+        return await asyncio.shield(reading)
 
 
 def _overdue(seconds: float) -> Problem:

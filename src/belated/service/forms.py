@@ -11,7 +11,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Id = Annotated[str, Meta(description="A UUID.", pattern="^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$")]
 Moment = Annotated[str, Meta(description="A time in ISO 8601, with its zone.", examples=["2025-01-31T12:00:00Z"])]
-Positive = Annotated[float, Meta(gt=0, le=1e7)]
+Positive = Annotated[float, Meta(ge=1e-3, le=1e7)]
 Prior = Annotated[tuple[Positive, Positive], Meta(description="The two parameters of a Beta distribution.")]
 
 
@@ -77,7 +77,7 @@ class AnswerOf(Form):
     """The outcome of one decision among many."""
 
     decision: Id
-    reward: Share
+    reward: Annotated[float, Meta(description="Between 0 and 1; another is refused by itself.")]
     occurred_at: Moment | None = None
     revise: bool = False
 
