@@ -251,7 +251,7 @@ ID = "01890a5d-ac96-774b-bcce-b302099a8057"
         ("create new --arm a --arm b --floor 0.6", "floor: 2 active arms cannot have at least 0.6 each"),
         ("create new --arm a --arm b --prior 1", "--prior: must be two numbers, such as 1,1, or red=2,8, got '1'"),
         ("create new --arm a --arm b --prior c=1,1", "priors: unknown arm 'c'; there are a, b"),
-        ("create new --arm a --arm b --prior 0,1", "prior: must be above 0"),
+        ("create new --arm a --arm b --prior 0,1", "prior: must be at least 0.001, got 0"),
         ("ask checkout --count 0", "count: must be at least 1, got 0"),
         ("ask checkout --count x", "Invalid value for '--count'"),
         ("ask checkout --count 2 --unit u", "--count: is not for a unit or an id"),

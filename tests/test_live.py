@@ -6,8 +6,11 @@ import datetime
 import json
 import subprocess
 import sys
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ import pytest
 
 from belated import InvalidInput, live
 from belated.live import Archived, ClockRanBackwards, Conflict, Ledger, LiveError, NotFound, Stopped, fold
+from belated.live.sqlite import Sweeper
 
 DAY = 86_400.0
 
@@ -321,6 +325,39 @@ def test_what_comes_after_the_window_does_not_forecast_more(shop: Ledger, clock:
     assert test.summary().to_come.expected == pytest.approx(0.5, abs=0.01)
 
 
+def test_a_machine_whose_clock_is_behind_reads_afresh_all_the_same(ledger_url: str, clock: Clock) -> None:
+    behind = Clock()
+    behind.now = clock.now - 50.0
+    with live.open(ledger_url, clock=clock) as one, live.open(ledger_url, clock=behind, refresh=1.0) as other:
+        test = one.create("checkout", arms=["red", "green"], policy="ucb1")
+        first = other.get("checkout").ask()
+        test.tell(test.ask().id, 1)
+        test.tell(first.id, 0)
+        for place in range(20):
+            test.tell(test.ask(unit=str(place)).id, 1)
+        behind.now += 2.0  # its ledger's time stands still, but not its posterior
+        best = max(test.summary().arms, key=lambda each: each.share)
+        assert best.share == 1.0
+        assert other.get("checkout").ask().propensity == 1.0
+
+
+def test_the_log_of_sqlite_does_not_grow(tmp_path: Path) -> None:
+    """Steady writing from many threads, for as long as it takes to write a log of some times its limit."""
+    with live.open(f"sqlite:///{tmp_path}/ledger.db") as shop:
+        test = shop.create("checkout", arms=["red", "green"])
+        threads = [threading.Thread(target=lambda: [test.ask_many(50) for _ in range(60)]) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        largest = 0
+        while any(thread.is_alive() for thread in threads):
+            largest = max(largest, (tmp_path / "ledger.db-wal").stat().st_size)
+            time.sleep(0.01)
+        for thread in threads:
+            thread.join()
+        assert test.summary().asked == 24_000
+        assert 0 < largest < 10 * Sweeper.LARGE
+
+
 # --- Bad input ---
 
 LONG = "x" * 1_000_000
@@ -342,6 +379,8 @@ BAD: list[tuple[str, Callable[[Ledger], Any], type[Exception], str]] = [
     ("an unknown policy", lambda shop: shop.create("new", ["a", "b"], policy="tompson"), InvalidInput, "thompson"),
     ("a floor", lambda shop: shop.create("new", ["a", "b"], floor=0.6), InvalidInput, "floor: 2 active arms"),
     ("a prior", lambda shop: shop.create("new", ["a", "b"], prior=(0, 1)), InvalidInput, "prior: .* got 0"),
+    ("a tiny prior", lambda shop: shop.create("new", ["a", "b"], prior=(1e-9, 1)), InvalidInput, "prior: .* got 1e-09"),
+    ("a huge reward", lambda shop: shop.tell(str(uuid.UUID(int=7)), 10**400), InvalidInput, "reward: .*got inf"),
     ("a window", lambda shop: live.Failure(after="7 moons"), InvalidInput, "silence.after: must be a time"),
     ("an unknown experiment", lambda shop: shop.get("nowhere"), NotFound, "experiment: there is none named 'nowhere'"),
     ("an unknown arm", lambda shop: shop.get("there").pause("blue"), NotFound, "arm: there is none named 'blue'"),

@@ -40,7 +40,7 @@ def shop(ledger_url: str, clock: Clock) -> Ledger:
 
 @pytest.fixture
 def client(shop: Ledger) -> Iterator[TestClient]:
-    with TestClient(Service(lambda: shop)) as client:
+    with TestClient(Service(lambda: shop), base_url="http://localhost") as client:
         yield client
 
 
@@ -76,7 +76,7 @@ def text(page: str) -> str:
 def test_the_first_page_says_how_to_begin(client: TestClient) -> None:
     page = client.get("/").text
     assert "No experiment yet" in page
-    assert "curl http://testserver/v1/experiments" in page
+    assert "curl http://localhost/v1/experiments" in page
     assert "from belated.client import Client" in page
     assert 'id="new-experiment"' in page
 
@@ -193,7 +193,7 @@ def test_without_a_key_a_page_leads_to_the_login_and_from_there_back(client: Tes
 
 
 def test_over_https_the_cookie_goes_no_other_way(shop: Ledger) -> None:
-    with TestClient(Service(lambda: shop), base_url="https://testserver") as client:
+    with TestClient(Service(lambda: shop), base_url="https://localhost") as client:
         shop.create("letter", ["a", "b"])
         form = {"key": with_keys(shop)["admin"]}
         assert "secure" in client.post("/login", data=form, follow_redirects=False).headers["set-cookie"].lower()
@@ -313,7 +313,7 @@ def test_the_reference_has_every_address_with_an_example(client: TestClient) -> 
         assert f"<code>{route.path}</code>" in page
         if route.form is not None:
             DECODERS[route.form].decode(json.dumps(reference.EXAMPLES[route.answer.__name__]))
-    assert "curl http://testserver/v1/experiments/checkout/decisions" in text(page)
+    assert "curl http://localhost/v1/experiments/checkout/decisions" in text(page)
 
 
 # --- What they are made of ---

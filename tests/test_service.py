@@ -27,7 +27,7 @@ def service(ledger_url: str) -> Service:
 
 @pytest.fixture
 def client(service: Service) -> Iterator[TestClient]:
-    with TestClient(service) as client:
+    with TestClient(service, base_url="http://localhost") as client:
         yield client
 
 
@@ -95,8 +95,9 @@ def test_several_at_once(client: TestClient) -> None:
     assert len(decisions) == 3
     body = [{"decision": each["id"], "reward": 1} for each in decisions]
     body += [{"decision": str(uuid.uuid4()), "reward": 1}, {"decision": decisions[0]["id"], "reward": 0}]
+    body += [{"decision": decisions[0]["id"], "reward": 1.5}]
     told = client.post("/v1/outcomes", json=body).json()
-    assert [each["status"] for each in told] == ["applied"] * 3 + ["not-found", "conflict"]
+    assert [each["status"] for each in told] == ["applied"] * 3 + ["not-found", "conflict", "invalid"]
     assert "detail" not in told[0]
     assert "there is none" in told[3]["detail"]
 
@@ -139,6 +140,7 @@ REFUSED: list[tuple[str, str, Any, int, str, str | None]] = [
     ("POST", EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "flor": 0.1}, 422, "invalid-input", "flor"),
     ("POST", EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "floor": 0.9}, 422, "invalid-input", "floor"),
     ("POST", EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "prior": [0, 1]}, 422, "invalid-input", "prior[0]"),
+    ("POST", EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "prior": [1e-9, 1]}, 422, "invalid-input", "prior[0]"),
     ("POST", DECISIONS, {"unit": 17}, 422, "invalid-input", "unit"),
     ("POST", DECISIONS, {"unit": "x" * 501}, 422, "invalid-input", "unit"),
     ("POST", DECISIONS, {"id": "17"}, 422, "invalid-input", "id"),
@@ -149,6 +151,8 @@ REFUSED: list[tuple[str, str, Any, int, str, str | None]] = [
     ("PUT", OUTCOME, {"reward": True}, 422, "invalid-input", "reward"),
     ("PUT", OUTCOME, {"reward": 1.5}, 422, "invalid-input", "reward"),
     ("PUT", OUTCOME, {"reward": 1, "occurred_at": "yesterday"}, 422, "invalid-input", "occurred_at"),
+    ("PUT", OUTCOME, {"reward": 1, "occurred_at": "9999-12-31T23:59:59-23:59"}, 422, "invalid-input", "occurred_at"),
+    ("PUT", OUTCOME, {"reward": 1, "occurred_at": "0001-01-01T00:00:00+23:00"}, 422, "invalid-input", "occurred_at"),
     ("PUT", OUTCOME, {"reward": 1}, 404, "not-found", "decision"),
     ("PUT", "/v1/decisions/17/outcome", {"reward": 1}, 422, "invalid-input", "decision"),
     ("PATCH", "/v1/experiments/checkout", {"status": "paused"}, 422, "invalid-input", "status"),
@@ -229,14 +233,14 @@ def test_the_store_is_gone(client: TestClient, service: Service, monkeypatch: An
 
     monkeypatch.setattr(service.ledger.store, "writing", gone)
     answer = client.post(DECISIONS, json={})
-    assert problem(answer, 503, "unavailable", "ledger") == "ledger: cannot be reached"
+    assert problem(answer, 503, "unavailable") == "the store cannot be reached or written now; try again"
     assert answer.headers["retry-after"] == "1"
     assert client.get("/readyz").status_code == 503
     assert client.get("/healthz").status_code == 200
 
 
 def test_an_error_of_ours_says_nothing_of_itself(service: Service, ledger_url: str, monkeypatch: Any) -> None:
-    with TestClient(service, raise_server_exceptions=False) as client:
+    with TestClient(service, base_url="http://localhost", raise_server_exceptions=False) as client:
         made(client)
         monkeypatch.setattr(live.Experiment, "summary", lambda self: 1 / 0)
         answer = client.get("/v1/experiments/checkout")
@@ -244,7 +248,9 @@ def test_an_error_of_ours_says_nothing_of_itself(service: Service, ledger_url: s
 
 
 def test_a_limit_of_requests(ledger_url: str) -> None:
-    with TestClient(Service(lambda: live.open(ledger_url), limits=Limits(rate=5.0))) as client:
+    with TestClient(
+        Service(lambda: live.open(ledger_url), limits=Limits(rate=5.0)), base_url="http://localhost"
+    ) as client:
         answers = [client.get("/healthz") for _ in range(30)]
         refused = [answer for answer in answers if answer.status_code == 429]
         assert 20 <= len(refused) <= 25
@@ -312,7 +318,12 @@ def test_without_keys_it_answers_to_localhost_only(client: TestClient) -> None:
     made(client)
     foreign = {"Origin": "http://evil.example"}
     problem(client.post(DECISIONS, json={}, headers=foreign), 403, "forbidden")
-    assert client.post(DECISIONS, json={}, headers={"Origin": "http://testserver"}).status_code == 201
+    assert client.post(DECISIONS, json={}, headers={"Origin": "http://localhost"}).status_code == 201
+
+
+def test_without_keys_it_answers_to_nobody_through_another_server(client: TestClient) -> None:
+    problem(client.get("/v1/experiments", headers={"X-Forwarded-For": "203.0.113.7"}), 421, "misdirected")
+    assert client.get("/healthz", headers={"X-Forwarded-For": "203.0.113.7"}).status_code == 200
 
 
 def test_a_cookie_is_a_key_but_not_for_other_sites(client: TestClient, service: Service) -> None:

@@ -25,7 +25,7 @@ from belated.live.pool import Pool
 from belated.live.settings import Pending, Silence, silence_to_text
 
 _ERRORS = {each.kind: each for each in errors.LiveError.__subclasses__()}
-_AGAIN = {429, 502, 503, 504}
+_AGAIN = {408, 429, 502, 503, 504}
 
 
 class Refused(errors.LiveError):

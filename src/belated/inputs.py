@@ -82,7 +82,8 @@ def _bounds(value: float, low: float, high: float, above: float) -> str:
         return f"above {above:g}" + (f" and at most {high:g}" if high < math.inf else "")
     if high - low <= 1.0:
         return f"between {low:g} and {high:g}"
-    return f"at least {low:.0f}" if value < low else f"at most {high:.0f}"
+    bound = low if value < low else high
+    return f"at {'least' if value < low else 'most'} {bound:.0f}" if bound == int(bound) else f"at least {bound:g}"
 
 
 def probability(field: str, value: object, *, ranged: bool = False) -> None:

@@ -14,6 +14,7 @@ from belated.live.bulk import HEARD, Report
 from belated.live.fold import Difference
 from belated.live.ledger import ArmRow, ExperimentRow
 from belated.live.values import BILLION, iso, spoken
+from belated.live.words import span
 
 
 def experiments(summaries: Sequence[Summary]) -> None:
@@ -67,7 +68,7 @@ def _curve(law: Observed | None, unit: int) -> tuple[str, ...]:
     if law is None:
         return ("nothing", "", "", "")
     ever = law.levels[-1]
-    return (f"{ever:.1%}", *(spoken(law.quantile(part * ever) * unit) for part in (0.1, 0.5, 0.9)))
+    return (f"{ever:.1%}", *(span(law.quantile(part * ever) * unit) for part in (0.1, 0.5, 0.9)))
 
 
 def told(report: Report) -> None:

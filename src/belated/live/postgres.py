@@ -82,6 +82,7 @@ class PostgresStore:
             raise InvalidInput("ledger", " ".join(str(error).split())) from None
         try:
             raw.execute("SET search_path TO belated")
+            raw.execute("SET synchronous_commit TO on")  # whatever the database says: answered means durable
             raw.execute("SET client_min_messages TO warning")
         except BaseException:
             raw.close()
@@ -146,6 +147,8 @@ def _plainly() -> Iterator[None]:
         raise
     except _AGAIN as error:
         raise Collision(str(error)) from None
+    except postgres_errors.ReadOnlySqlTransaction:
+        raise Unavailable("ledger", "PostgreSQL may only be read now") from None
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise Unavailable("ledger", f"PostgreSQL cannot be reached now: {reason}") from None

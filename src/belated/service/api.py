@@ -112,7 +112,7 @@ async def tell_many(asked: Asked) -> Json:
 
 async def overview(asked: Asked) -> Json:
     """The summaries of all experiments."""
-    return Json(await run_in_threadpool(summaries, asked))
+    return Json(await asked.service.looking(summaries, asked))
 
 
 def summaries(asked: Asked) -> list[dict[str, Any]]:
@@ -123,11 +123,11 @@ def summaries(asked: Asked) -> list[dict[str, Any]]:
 
 async def summary(asked: Asked) -> Json:
     """Where an experiment stands now."""
-    return await _standing(await asked.experiment())
+    return await _standing(asked, await asked.experiment())
 
 
-async def _standing(experiment: Experiment, status: int = 200) -> Json:
-    return Json(plain(await run_in_threadpool(experiment.summary)), status)
+async def _standing(asked: Asked, experiment: Experiment, status: int = 200) -> Json:
+    return Json(plain(await asked.service.looking(experiment.summary)), status)
 
 
 def plain(whole: Summary) -> dict[str, Any]:
@@ -141,7 +141,7 @@ async def waits(asked: Asked) -> Json:
     if values.duration("unit", unit) < 1:
         raise InvalidInput("unit", f"must be at least 1ms, got {unit}")
     experiment = await asked.experiment()
-    found = await run_in_threadpool(experiment.waits, unit)
+    found = await asked.service.looking(experiment.waits, unit)
     arms = {name: _steps(law) for name, law in found.arms.items()}
     return Json(forms.Curves(unit, _steps(found.pooled), arms))
 
@@ -156,7 +156,7 @@ async def export(asked: Asked) -> Response:
     if format not in MEDIA:
         raise nearest("format", "format", format, MEDIA)
     experiment = await asked.experiment()
-    file = await run_in_threadpool(_exported, experiment, format)
+    file = await asked.service.looking(_exported, experiment, format)
     return StreamingResponse(_pieces(file), media_type=MEDIA[format], headers=_attached(experiment.name, format))
 
 
@@ -198,7 +198,7 @@ async def create(asked: Asked) -> Json:
         prior=form.prior,
         priors=form.priors,
     )
-    return await _standing(experiment, 201)
+    return await _standing(asked, experiment, 201)
 
 
 async def change(asked: Asked) -> Json:
@@ -207,7 +207,7 @@ async def change(asked: Asked) -> Json:
     form: forms.NewStatus = asked.form
     act = {"running": experiment.resume, "stopped": experiment.stop, "archived": experiment.archive}[form.status]
     await run_in_threadpool(act)
-    return await _standing(experiment)
+    return await _standing(asked, experiment)
 
 
 async def add_arm(asked: Asked) -> Json:
@@ -215,7 +215,7 @@ async def add_arm(asked: Asked) -> Json:
     experiment = await asked.experiment()
     form: forms.NewArm = asked.form
     await run_in_threadpool(experiment.add_arm, form.name, prior=form.prior)
-    return await _standing(experiment, 201)
+    return await _standing(asked, experiment, 201)
 
 
 async def change_arm(asked: Asked) -> Json:
@@ -224,7 +224,7 @@ async def change_arm(asked: Asked) -> Json:
     form: forms.NewArmStatus = asked.form
     act = {"active": experiment.activate, "paused": experiment.pause, "retired": experiment.retire}[form.status]
     await run_in_threadpool(act, asked.path["arm"])
-    return await _standing(experiment)
+    return await _standing(asked, experiment)
 
 
 # --- The service itself ---
@@ -243,7 +243,8 @@ async def ready(asked: Asked) -> Json:
 
 async def metrics(asked: Asked) -> Response:
     """Counts and times, for Prometheus."""
-    return await run_in_threadpool(asked.service.counted.page, asked.service.ledger)
+    answer: Response = await asked.service.looking(asked.service.counted.page, asked.service.ledger)
+    return answer
 
 
 async def description(asked: Asked) -> Response:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+import anyio
+import anyio.to_thread
 import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -30,6 +32,7 @@ from belated.service.routes import Route, table
 
 PATIENCE = 10.0  # seconds for a body to come in
 TIME = 30.0  # seconds for the answer to it
+LOOKERS = 8  # readings of much at once
 LARGEST = 1_000_000  # bytes of a body
 LARGEST_MANY = 16_000_000  # of a body with many outcomes
 
@@ -67,6 +70,7 @@ class Service:
         self.ledger: Ledger
         self.bridge: Bridge
         self.guard: Guard
+        self._lookers: anyio.CapacityLimiter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -80,6 +84,7 @@ class Service:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        self._lookers = anyio.CapacityLimiter(LOOKERS)
         try:
             await run_in_threadpool(self.start, asyncio.get_running_loop())
         except Exception as error:
@@ -106,11 +111,9 @@ class Service:
         route: Route | None = None
         try:
             route, path = self._found(scope)
-            async with asyncio.timeout(PATIENCE) as limit:
+            async with asyncio.timeout(TIME) as limit:
                 response = await self._answered(route, path, scope, receive, limit)
         except Exception as error:
-            if isinstance(error, TimeoutError):
-                error = _overdue(time.perf_counter() - began)
             response = self._refused(error, id, route, scope)
         own = {name for name, _ in response.raw_headers}
         response.raw_headers += [header for header in HEADERS if header[0] not in own]
@@ -140,18 +143,32 @@ class Service:
         form = None
         if route.form is not None:
             largest = self.limits.bodies if route.path == "/v1/outcomes" else self.limits.body
-            form = DECODERS[route.form].decode(await request.body(scope, receive, largest))
-        limit.reschedule(asyncio.get_running_loop().time() + TIME)
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    whole = await request.body(scope, receive, largest)
+            except TimeoutError:
+                raise Problem(408, "too-slow", f"the body had not come after {PATIENCE:g} seconds") from None
+            form = DECODERS[route.form].decode(whole)
+        if route.slow:
+            limit.reschedule(None)
         return await route.answer(Asked(self, scope, access, path, form, receive))
 
     def _refused(self, error: Exception, id: str, route: Route | None, scope: Scope) -> Response:
+        if isinstance(error, TimeoutError):
+            error = Problem(503, "unavailable", f"no answer after {TIME:g} seconds", headers={"Retry-After": "1"})
         problem = problems.of(error)
+        if problem.kind == "unavailable":
+            log.warning("request %s: %s", id, error)
         if problem.kind == "internal":
             log.error("request %s failed", id, exc_info=error)
         for_a_person = route.page if route is not None else b"text/html" in dict(scope["headers"]).get(b"accept", b"")
         return pages.refusal(problem, scope) if for_a_person else problem.response()
 
     # --- What answers share ---
+
+    async def looking(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """What a call gives that reads much. Few run at once, so that they leave threads to those who decide."""
+        return await anyio.to_thread.run_sync(call, *arguments, limiter=self._lookers)
 
     async def experiment(self, name: str) -> Experiment:
         """The experiment of that name."""
@@ -173,13 +190,6 @@ class Service:
         return await asyncio.shield(reading)
 
 
-def _overdue(seconds: float) -> Problem:
-    """What has not come in time: the body, or later the answer."""
-    if seconds < TIME:
-        return Problem(408, "too-slow", f"the body had not come after {PATIENCE:g} seconds")
-    return Problem(503, "unavailable", f"no answer after {TIME:g} seconds", headers={"Retry-After": "1"})
-
-
 def _request_id(scope: Scope) -> str:
     """The client's own id of its request, if it may stand in a log, or a new one."""
     for name, value in scope["headers"]:
@@ -189,7 +199,10 @@ def _request_id(scope: Scope) -> str:
 
 
 def _text(raw: bytes) -> str:
-    return unquote_to_bytes(raw).decode()
+    try:
+        return unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        raise Problem(404, "not-found", "there is nothing at this address") from None
 
 
 def _places(routes: list[Route]) -> dict[bytes, Any]:

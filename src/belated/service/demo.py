@@ -76,16 +76,18 @@ class Visitors:
         """Let come who came since, and tell what is due by now."""
         count = int(self._rng.poisson(self._crowd.visitors * (now - self._seen) / DAY))
         self._seen = now
-        with contextlib.suppress(LiveError):  # a person may have stopped it on the page
-            for decision in self._test.ask_many(count) if count else []:
-                converts = self._rng.random() < self._crowd.rates.get(decision.arm, 0.05)
-                due = now + float(self._rng.exponential(self._crowd.wait * DAY))
-                if converts or isinstance(self._crowd.silence, live.Pending):
-                    heapq.heappush(self._due, (due, decision.id, float(converts)))
-            told = []
-            while self._due and self._due[0][0] <= now:
-                told.append(heapq.heappop(self._due)[1:])
-            self._test.tell_many(told)
+        decisions: list[live.Decision] = []
+        with contextlib.suppress(LiveError):  # a person may have stopped it on the page; outcomes are still heard
+            decisions = self._test.ask_many(count) if count else []
+        for decision in decisions:
+            converts = self._rng.random() < self._crowd.rates.get(decision.arm, 0.05)
+            due = now + float(self._rng.exponential(self._crowd.wait * DAY))
+            if converts or isinstance(self._crowd.silence, live.Pending):
+                heapq.heappush(self._due, (due, decision.id, float(converts)))
+        told = []
+        while self._due and self._due[0][0] <= now:
+            told.append(heapq.heappop(self._due)[1:])
+        self._test.tell_many(told)
 
 
 class Demo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from http.cookies import CookieError, SimpleCookie
@@ -28,7 +29,8 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]  # fmt: skip
-_LOOPBACK = {"localhost", "127.0.0.1", "[::1]", "testserver"}
+_LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
+_FORWARDED = {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
 
 
 class Guard:
@@ -40,17 +42,21 @@ class Guard:
         self._keys = Keys(ledger)
         self._rate = rate
         self._spent: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._reading: asyncio.Future[None] | None = None
 
     async def admitted(self, scope: Scope, route: Route) -> Access:
         """What the caller may do, if it may do this."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        if route.form is not None and headers.get(b"content-type", b"").split(b";")[0].strip() != b"application/json":
+        media = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+        if route.form is not None and media != b"application/json":
             raise Problem(415, "unsupported-type", "the body must be sent as application/json")
+        client = (scope.get("client") or ("?",))[0]
+        if route.role is None:  # such as /healthz, which is right also when the store is gone
+            self._limit(client)
+            return Access("reader")
         key, from_cookie = _key(headers)
-        self._limit(key or (scope.get("client") or ("?",))[0])
         access = await self.access(key, headers)
-        if route.role is None:
-            return access or Access("reader")
+        self._limit(key if key and access else client)
         if access is None:
             what = "this key is unknown or revoked" if key else "send Authorization: Bearer and a key"
             raise Problem(401, "unauthorized", what, headers={"WWW-Authenticate": "Bearer"})
@@ -64,25 +70,36 @@ class Guard:
 
     async def access(self, key: str | None, headers: dict[bytes, bytes]) -> Access | None:
         """What a key allows; None if it allows nothing."""
-        now = self._ledger.now()
-        if self._keys.stale(now):
-            await run_in_threadpool(self._keys.read, now)
+        if self._keys.stale():
+            await self._read_keys()
         if self._keys.needed:
             return self._keys.access(key) if key else None
         if not self._loopback:
             return None
+        if not _FORWARDED.isdisjoint(headers):
+            raise Problem(421, "misdirected", "without keys this server answers to nobody through another server")
         host = headers.get(b"host", b"").decode("latin-1")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if name not in _LOOPBACK:  # a page of another site, whose name leads to this machine
             raise Problem(421, "misdirected", f"without keys this server answers to localhost only, not to {name!r}")
         return Access("admin")
 
+    async def _read_keys(self) -> None:
+        """However many wait for them, they are read once."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(run_in_threadpool(self._keys.read))
+            self._reading.add_done_callback(self._have_read)
+        await asyncio.shield(self._reading)
+
+    def _have_read(self, reading: asyncio.Future[None]) -> None:
+        self._reading = None
+
     def _limit(self, client: str) -> None:
         """A bucket of one second's requests for each client, refilled as time goes by."""
         if self._rate is None:
             return
         now = time.monotonic()
-        left, then = self._spent.pop(client, (self._rate, now))
+        left, then = self._spent.pop(client, (max(1.0, self._rate), now))
         left = min(max(1.0, self._rate), left + (now - then) * self._rate)
         self._spent[client] = (max(0.0, left - 1.0) if left >= 1.0 else left, now)
         if len(self._spent) > CLIENTS:

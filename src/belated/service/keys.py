@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
+import time
 from typing import NamedTuple
 
 from belated.inputs import InvalidInput, nearest
@@ -71,6 +73,8 @@ def listed(ledger: Ledger) -> list[Key]:
 def revoke(ledger: Ledger, id: int) -> None:
     """End a key. Every server forgets it within `Keys.FRESH` seconds."""
     now = ledger.now()
+    if not 0 < id < 2**62:
+        raise NotFound("key", f"there is none with the number {values.shown(id)}")
 
     def write(connection: Connection) -> None:
         if not connection.rows("SELECT id FROM keys WHERE id = ?", (id,)):
@@ -83,23 +87,26 @@ def revoke(ledger: Ledger, id: int) -> None:
 class Keys:
     """The keys in force, read anew every second: a key is known or unknown without a look into the database."""
 
-    FRESH = 1000  # ms
+    FRESH = 1.0  # seconds
 
     def __init__(self, ledger: Ledger):
         self._ledger = ledger
-        self._read_at = -self.FRESH
+        self._read_at = -math.inf
         self._known: list[tuple[bytes, Access]] = []
         self.needed = False  # from the first key on, for good: that the last one is revoked opens no door
 
-    def stale(self, now: int) -> bool:
-        return not self._read_at <= now < self._read_at + self.FRESH
+    def stale(self) -> bool:
+        """Whether they must be read before they are used."""
+        return time.monotonic() >= self._read_at + self.FRESH
 
-    def read(self, now: int) -> None:
+    def read(self) -> None:
+        """Read them anew."""
+        began = time.monotonic()
         with self._ledger.store.reading() as connection:
             rows = connection.rows("SELECT digest, role, experiment, revoked_at FROM keys")
         self.needed = bool(rows)
         self._known = [(bytes(each), Access(role, only)) for each, role, only, revoked in rows if revoked is None]
-        self._read_at = now
+        self._read_at = began
 
     def access(self, key: str) -> Access | None:
         """What a key allows. Every digest is compared, in constant time."""

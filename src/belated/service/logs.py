@@ -30,7 +30,8 @@ def request(id: str, method: str, route: str, status: int, seconds: float) -> No
 
 def _add(entry: dict[str, Any]) -> None:
     global _timer
-    _lines.append(_encode(entry) + b"\n")
+    line = _encode(entry) + b"\n"  # before the list is looked at, which another thread may take away
+    _lines.append(line)
     if _timer is None:
         _timer = threading.Timer(0.1, flush)
         _timer.daemon = True

@@ -78,6 +78,8 @@ def of(error: Exception) -> Problem:
     if isinstance(error, errors.LiveError):
         status = STATUS.get(type(error), 500)
         headers = {"Retry-After": "1"} if status == 503 else {}
+        if isinstance(error, errors.Unavailable):  # its own words may tell of hosts and users
+            return Problem(503, "unavailable", "the store cannot be reached or written now; try again", headers=headers)
         return Problem(status, error.kind if status != 500 else "internal", str(error), error.field, headers)
     if isinstance(error, msgspec.ValidationError):
         field, message = _located(str(error))

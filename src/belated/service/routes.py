@@ -20,6 +20,7 @@ class Route(NamedTuple):
     gives: Mapping[int, Any] = MappingProxyType({200: None})  # the type of the answer, by status; None: no JSON
     refuses: tuple[int, ...] = ()  # statuses of problems, beside those that any address may have
     page: bool = False  # for people: refusals are pages too
+    slow: bool = False  # takes as long as it takes
     asks: Mapping[str, Any] = MappingProxyType({})  # the query's parameters, as JSON schemas
 
     @property
@@ -50,7 +51,7 @@ def table() -> list[Route]:
         Route("PATCH", f"{name}/arms/{{arm}}", "admin", api.change_arm, forms.NewArmStatus, {200: forms.Overview},
               (404, 409, 410)),
         Route("GET", f"{name}/waits", "reader", api.waits, None, {200: forms.Curves}, (404,), asks=unit),
-        Route("GET", f"{name}/export", "reader", api.export, None, {200: None}, (404,), asks=formats),
+        Route("GET", f"{name}/export", "reader", api.export, None, {200: None}, (404,), asks=formats, slow=True),
         Route("GET", "/healthz", None, api.alive),
         Route("GET", "/readyz", None, api.ready),
         Route("GET", "/metrics", "reader", api.metrics),
