@@ -18,7 +18,7 @@ paper: .venv/made ## reproduce the paper into out/paper
 
 test: .venv/made ## lint, types, import contract and the whole suite
 	$(MAKE) lint
-	$(BIN)/pytest --numprocesses auto --quiet
+	$(BIN)/pytest --numprocesses auto --quiet -rs
 
 lint: .venv/made ## style, types, import contract
 	$(BIN)/ruff check

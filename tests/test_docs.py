@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -16,7 +17,19 @@ from belated.policies import POLICIES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+def commands(group: Any, before: str = "") -> dict[str, Any]:
+    """Every command by all of its words: `paper`, `live ask`."""
+    found: dict[str, Any] = {}
+    for name, command in group.commands.items():
+        found[before + name] = command
+        if hasattr(command, "commands"):
+            found |= commands(command, f"{before}{name} ")
+    return found
+
+
+COMMANDS = commands(typer.main.get_command(app))
 
 
 def test_every_command_and_option_has_help() -> None:
@@ -36,8 +49,9 @@ def test_links_lead_to_files(page: Path) -> None:
 def test_commands_shown_exist_with_their_options(page: Path) -> None:
     for line in re.findall(r"^belated .*$|(?<=`)belated [^`]*(?=`)", page.read_text(), flags=re.MULTILINE):
         words = shlex.split(line.replace("…", "x"))
-        assert words[1] in COMMANDS, line
-        options = {option for parameter in COMMANDS[words[1]].params for option in parameter.opts}
+        name = next((" ".join(words[1:end]) for end in (3, 2) if " ".join(words[1:end]) in COMMANDS), None)
+        assert name, line
+        options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, line
 
 

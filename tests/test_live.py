@@ -67,6 +67,8 @@ def test_an_id_of_the_clients_own_makes_a_retry_the_same_decision(shop: Ledger) 
     first, second = test.ask(id=own), test.ask(id=own)
     assert (first.id, first.arm) == (second.id, second.arm)
     assert (first.replayed, second.replayed) == (False, True)
+    with pytest.raises(Conflict, match=r"unit: the decision .* is that of another unit"):
+        test.ask(id=own, unit="someone else")
     test.stop()
     assert test.ask(id=own).arm == first.arm  # the answer may have been lost before the stop
     assert test.summary().asked == 1
@@ -291,16 +293,32 @@ def test_a_ledger_reopens_as_it_was(ledger_url: str, clock: Clock) -> None:
 
 
 def test_the_forecast_counts_what_is_still_to_come(shop: Ledger, clock: Clock) -> None:
-    test = shop.create("checkout", arms=["red", "green"])
-    for age in range(10):  # an outcome after 1 to 10 hours, each as often
-        for each in test.ask_many(20)[::2]:
-            clock.now += 3600 * (age + 1)
-            test.tell(each.id, 1)
-            clock.now -= 0
-    summary = test.summary()
-    assert summary.pending == 100
-    assert summary.to_come.expected >= 0.0
-    assert summary.verdict.count(";") == 2
+    """Of decisions a day ago, half were told after 1, 2, … 10 hours; of those asked now, as many are expected."""
+    for name, silence in (("means nothing", live.Pending()), ("fails", live.Failure(after="2d"))):
+        test = shop.create(name, arms=["red", "green"], silence=silence, policy="split")
+        old = test.ask_many(1000)
+        for hour in range(1, 11):
+            clock.now += 3600
+            test.tell_many([(each.id, 1) for each in old[50 * (hour - 1) : 50 * hour]])
+        clock.now += 14 * 3600
+        test.ask_many(100)
+        forecast = test.summary().to_come
+        assert forecast.expected == pytest.approx(50.0, abs=0.5)
+        hour, slack = 3_600_000, 2 * test.settings.grain  # at a step either side of it may be meant
+        assert 5 * hour - slack <= (forecast.half_within or 0) <= 6 * hour + slack
+        assert 9 * hour - slack <= (forecast.most_within or 0) <= 10 * hour + slack
+        assert "of which some 50 will come" in test.summary().verdict
+
+
+def test_what_comes_after_the_window_does_not_forecast_more(shop: Ledger, clock: Clock) -> None:
+    test = shop.create("checkout", arms=["red", "green"], silence=live.Failure(after="1h"), policy="split")
+    old = test.ask_many(100)
+    clock.now += 600
+    test.tell(old[0].id, 1)
+    clock.now += 2 * 3600
+    assert test.tell(old[1].id, 1) == "late"
+    test.ask_many(50)
+    assert test.summary().to_come.expected == pytest.approx(0.5, abs=0.01)
 
 
 # --- Bad input ---
@@ -310,6 +328,12 @@ BAD: list[tuple[str, Callable[[Ledger], Any], type[Exception], str]] = [
     ("an empty name", lambda shop: shop.create("", ["a", "b"]), InvalidInput, "name: must not be empty"),
     ("a long name", lambda shop: shop.create(LONG, ["a", "b"]), InvalidInput, "name: must be at most 200 characters"),
     ("a control character", lambda shop: shop.create("a\nb", ["a", "b"]), InvalidInput, "name: must hold no control"),
+    (
+        "a name of dots",
+        lambda shop: shop.create("..", ["a", "b"]),
+        InvalidInput,
+        "name: must be a name that an address",
+    ),
     ("a name twice", lambda shop: shop.create("there", ["a", "b"]), Conflict, "name: .*'there' already"),
     ("no arms", lambda shop: shop.create("new", []), InvalidInput, "arms: must be 2 to 1000, got none"),
     ("one arm", lambda shop: shop.create("new", ["a"]), InvalidInput, "arms: must be 2 to 1000, got 1"),

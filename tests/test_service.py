@@ -187,15 +187,15 @@ JSON = {"content-type": "application/json"}
         (b'{"reward": 1, "x": "' + b"x" * 1_100_000 + b'"}', JSON, 413, "too-large"),
     ],
 )
-def test_bodies_that_are_none(
-    body: bytes, headers: dict[str, str], status: int, kind: str, client: TestClient
-) -> None:
+def test_bodies_that_are_none(body: bytes, headers: dict[str, str], status: int, kind: str, client: TestClient) -> None:
     answer = client.put(OUTCOME, content=body, headers=headers)
     assert (answer.status_code, answer.json()["type"]) == (status, f"urn:belated:{kind}"), answer.text
 
 
-def test_a_body_that_never_ends_and_one_that_never_comes(service: Service, client: TestClient, monkeypatch: Any) -> None:
-    monkeypatch.setattr("belated.service.request.PATIENCE", 0.05)
+def test_a_body_that_never_ends_and_one_that_never_comes(
+    service: Service, client: TestClient, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("belated.service.app.PATIENCE", 0.05)
 
     async def endless() -> dict[str, Any]:
         return {"type": "http.request", "body": b"x" * 100_000, "more_body": True}
@@ -287,7 +287,9 @@ def test_a_key_of_one_experiment_sees_no_other(client: TestClient, service: Serv
     assert [each["name"] for each in client.get("/v1/experiments", headers=headers).json()] == ["other"]
     problem(client.get("/v1/experiments/checkout", headers=headers), 404, "not-found", "experiment")
     problem(client.post(DECISIONS, json={}, headers=headers), 404, "not-found", "experiment")
-    problem(client.put(f"/v1/decisions/{id}/outcome", json={"reward": 1}, headers=headers), 404, "not-found", "decision")
+    problem(
+        client.put(f"/v1/decisions/{id}/outcome", json={"reward": 1}, headers=headers), 404, "not-found", "decision"
+    )
     problem(client.delete(f"/v1/decisions/{id}/outcome", headers=headers), 404, "not-found", "decision")
     told = client.post("/v1/outcomes", json=[{"decision": id, "reward": 1}], headers=headers).json()
     assert told[0]["status"] == "not-found"

@@ -48,7 +48,7 @@ LOOKS: dict[str, Look] = {
 _SPARE = ("#44AA99", "#661100", "#6699CC", "#888888", "#117733", "#CC6677", "#DDCC77")
 
 # Numbers as people write them: 0.1, 500, 20k.
-_SHORT = "abs(datum.value) >= 1000 ? format(datum.value, '~s') : format(datum.value, '~g')"
+SHORT = "abs(datum.value) >= 1000 ? format(datum.value, '~s') : format(datum.value, '~g')"
 
 FORMATS = (".svg", ".png", ".html")
 
@@ -86,11 +86,12 @@ def _by_name(key: str, looks: Mapping[str, Look], columns: int = 0) -> tuple[alt
 
 def _axis(log: bool) -> alt.Axis:
     """Ticks as people write numbers; on a logarithmic axis at powers of ten."""
-    axis = {"labelExpr": _SHORT, "tickCount": 5}
+    axis = {"labelExpr": SHORT, "tickCount": 5}
     return alt.Axis(**(axis | {"values": [10.0**power for power in range(-3, 10)]} if log else axis))  # type: ignore[arg-type]
 
 
-def _data(rows: list[dict[str, Any]]) -> alt.InlineData:
+def inline(rows: list[dict[str, Any]]) -> alt.InlineData:
+    """Rows as the data of a chart."""
     # As text, for Altair checks a list of records against its schema row by row, which takes seconds.
     return alt.InlineData(values=json.dumps(rows), format=alt.JsonDataFormat(type="json"))
 
@@ -129,7 +130,7 @@ def regret(
     x = alt.X("round:Q", title="round", scale=x_scale, axis=_axis(log_x))
     # With as many steps as ticks the top one is labelled, which sets titles side by side on one line.
     y_scale, y_axis = alt.Scale(type="log") if log_y else alt.Scale(type="linear", nice=5), _axis(log_y)
-    base = alt.Chart(_data(_rows(result, log_y))).properties(width=width, height=height, title=title)
+    base = alt.Chart(inline(_rows(result, log_y))).properties(width=width, height=height, title=title)
     band = base.mark_area(opacity=0.22).encode(
         x=x, y=alt.Y("low:Q", title="regret", scale=y_scale, axis=y_axis), y2="high:Q", color=colour
     )
@@ -143,7 +144,7 @@ def ruled(chart: alt.LayerChart, rules: Mapping[str, tuple[float, str]]) -> Any:
     """A regret chart with labelled level lines: by label, the level and the policy whose colour it has."""
     layers: list[alt.Chart] = []
     for text, (level, policy) in rules.items():
-        base = alt.Chart(_data([{"regret": level, "text": text}])).encode(y=alt.Y("regret:Q", title="regret"))
+        base = alt.Chart(inline([{"regret": level, "text": text}])).encode(y=alt.Y("regret:Q", title="regret"))
         colour = look(policy).colour
         layers += [
             base.mark_rule(color=colour, strokeDash=[2, 4], strokeWidth=1.5),
@@ -175,10 +176,10 @@ def sweep(results: Mapping[float, Result], *, title: str, axis: str) -> alt.Laye
             rows.append({"policy": policy, "at": at, "regret": final.difference, "low": final.low, "high": final.high})
     last = results[max(results)]
     colour, dash = _scales([row["policy"] for row in reversed(last.summary())])
-    base = alt.Chart(_data(rows)).properties(width=480, height=300, title=title)
-    x = alt.X("at:Q", title=axis, axis=alt.Axis(labelExpr=_SHORT))
+    base = alt.Chart(inline(rows)).properties(width=480, height=300, title=title)
+    x = alt.X("at:Q", title=axis, axis=alt.Axis(labelExpr=SHORT))
     line = base.mark_line(strokeWidth=2).encode(
-        x=x, y=alt.Y("regret:Q", title="final regret", axis=alt.Axis(labelExpr=_SHORT)), color=colour, strokeDash=dash
+        x=x, y=alt.Y("regret:Q", title="final regret", axis=alt.Axis(labelExpr=SHORT)), color=colour, strokeDash=dash
     )
     bars = base.mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title="final regret"), y2="high:Q", color=colour)
     points = base.mark_point(filled=True, size=40, opacity=1).encode(x=x, y="regret:Q", color=colour)
@@ -203,17 +204,17 @@ def fits(
     """Measured costs with their 95 % intervals, and curves through them by the name of the model."""
     ticks = {"values": list(points)} if log_x else {"tickCount": 6}  # on a logarithmic axis, at the points themselves
     scale = alt.Scale(type="log" if log_x else "linear", nice=not log_x)
-    x = alt.X("at:Q", title=axis, scale=scale, axis=alt.Axis(labelExpr=_SHORT, **ticks))
+    x = alt.X("at:Q", title=axis, scale=scale, axis=alt.Axis(labelExpr=SHORT, **ticks))
 
     def y(name: str) -> alt.Y:
-        return alt.Y(f"{name}:Q", title="cost of the delay, in regret", axis=alt.Axis(labelExpr=_SHORT))
+        return alt.Y(f"{name}:Q", title="cost of the delay, in regret", axis=alt.Axis(labelExpr=SHORT))
 
     colour, dash = _by_name("model", {name: MODELS[name] for name in curves})
     rows = [{"model": name, "at": at, "cost": cost} for name, curve in curves.items() for at, cost in curve.items()]
-    lines = alt.Chart(_data(rows)).mark_line(strokeWidth=2, interpolate="monotone")
+    lines = alt.Chart(inline(rows)).mark_line(strokeWidth=2, interpolate="monotone")
     data = [{"at": at, "cost": each.difference, "low": each.low, "high": each.high} for at, each in points.items()]
-    bars = alt.Chart(_data(data)).mark_rule(strokeWidth=2, color=look("thompson").colour)
-    dots = alt.Chart(_data(data)).mark_point(filled=True, size=45, opacity=1, color=look("thompson").colour)
+    bars = alt.Chart(inline(data)).mark_rule(strokeWidth=2, color=look("thompson").colour)
+    dots = alt.Chart(inline(data)).mark_point(filled=True, size=45, opacity=1, color=look("thompson").colour)
     layers = [
         lines.encode(x=x, y=y("cost"), color=colour, strokeDash=dash),
         bars.encode(x=x, y=y("low"), y2="high:Q"),

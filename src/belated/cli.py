@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer._click.exceptions import ClickException  # typer does not export its base class of usage errors
 
+from belated import cli_live, cli_service
 from belated.inputs import InvalidInput, nearest
 
 app = typer.Typer(
@@ -20,6 +21,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(cli_live.app, name="live")
+app.add_typer(cli_service.keys_app, name="keys")
+app.command()(cli_service.serve)
+app.command()(cli_service.demo)
 
 
 def _whole(text: str) -> Any:
@@ -51,7 +56,7 @@ def paper(
     workers: Workers = None,
 ) -> None:
     """Run the paper's experiments, test its claims, and write a report."""
-    from belated import report, screen
+    from belated import console, report, screen
     from belated.paper import experiments, run
 
     _refuse_unusable(out)
@@ -62,10 +67,10 @@ def paper(
             if name not in known:
                 raise nearest("experiment", "experiment", name, known)
         chosen = [each for each in chosen if each.name in experiment or each.sweep in experiment]
-    with screen.progress() as show:
+    with console.progress() as show:
         results, provenance = run(chosen, seed=seed, workers=workers, progress=show)
     whole = report.of_paper(results, provenance)
-    with screen.waiting("drawing the figures"):
+    with console.waiting("drawing the figures"):
         written = whole.write(out)
     screen.finals(whole)
     screen.verdicts(whole.findings)
@@ -96,7 +101,7 @@ def simulate(
 ) -> None:
     """Simulate a study of your own, from a file, from options, or from both: options override the file."""
     import belated
-    from belated import report, screen
+    from belated import console, report, screen
     from belated import study as studies
 
     if out:
@@ -108,7 +113,7 @@ def simulate(
     options["delay"] = delay[0] if delay is not None and len(delay) == 1 else delay
     given |= {key: value for key, value in options.items() if value is not None}
     asked = studies.study(given)
-    with screen.progress() as show:
+    with console.progress() as show:
         result = belated.simulate(
             asked.scenario,
             asked.policies,
@@ -122,7 +127,7 @@ def simulate(
     screen.comparison(result)
     screen.origin(whole)
     if out:
-        with screen.waiting("drawing the figures"):
+        with console.waiting("drawing the figures"):
             written = whole.write(out)
         result.save(out / "result.npz")
         screen.files([*written, out / "result.npz"])
@@ -143,7 +148,7 @@ def bound(
     workers: Workers = None,
 ) -> None:
     """Print every bound of the regret, and with --simulate what is measured beside it."""
-    from belated import Scenario, beside, screen, theory
+    from belated import Scenario, beside, console, screen, theory
     from belated import study as studies
 
     given = {"replications": replications, "seed": seed, "workers": workers}
@@ -153,12 +158,12 @@ def bound(
     means, laws = studies.instance(arms, delay)
     world = Scenario(means=means, delay=laws, rounds=rounds)
     try:
-        with screen.waiting("computing the bounds"):
+        with console.waiting("computing the bounds"):
             rows = theory.every(means, laws, world.rounds, without=["thompson-certified"] if quick else [])
     except InvalidInput as error:  # what Python calls laws is an option --delay here
         raise InvalidInput(error.field.replace("laws", "delay"), error.message) from None
     if simulate:
-        with screen.progress() as show:
+        with console.progress() as show:
             lines = beside.simulated(rows, world, **({"replications": 100, "seed": 1} | options), progress=show)
     else:
         lines = beside.lines(rows)
@@ -169,7 +174,7 @@ def bound(
 @app.command("policies")
 def list_policies() -> None:
     """List the policies, with their parameters."""
-    from belated import screen
+    from belated import console
     from belated.policies import POLICIES
 
     rows = []
@@ -182,17 +187,17 @@ def list_policies() -> None:
                 _first_line(preset.make),
             )
         )
-    screen.listing(("policy", "parameters", ""), rows)
+    console.listing(("policy", "parameters", ""), rows)
 
 
 @app.command("delays")
 def list_delays() -> None:
     """List the delay laws, with their parameters."""
-    from belated import screen
+    from belated import console
     from belated.delays import LAWS
 
     rows = [(name, ", ".join(each.name for each in fields(law)), _first_line(law)) for name, law in LAWS.items()]
-    screen.listing(("law", "parameters", ""), rows)
+    console.listing(("law", "parameters", ""), rows)
 
 
 def _refuse_unusable(folder: Path) -> None:
@@ -226,13 +231,23 @@ def main() -> None:
         code = _complain(str(error))
     except ClickException as error:
         code = _complain(error.format_message())
-    except KeyboardInterrupt:
-        print("\nstopped; nothing was left half-written", file=sys.stderr)
-        code = 130
     except BrokenPipeError:  # the reader of our output, such as head, has seen enough
         sys.stderr.close()
         code = 0
+    except Exception as error:
+        if not _of_live(error):
+            raise
+        code = _complain(str(error))
+    except KeyboardInterrupt:
+        print("\nstopped; nothing was left half-written", file=sys.stderr)
+        code = 130
     sys.exit(code)
+
+
+def _of_live(error: Exception) -> bool:
+    """Whether it is an error of the live engine, which is not imported for the sake of asking."""
+    errors = sys.modules.get("belated.live.errors")
+    return errors is not None and isinstance(error, errors.LiveError)
 
 
 def _complain(message: str) -> int:

@@ -70,7 +70,7 @@ def create_key(
 def list_keys(ledger: LedgerUrl = "sqlite:///belated.db") -> None:
     """List the keys, without what would let anyone in."""
     from belated import live
-    from belated.screen import listing
+    from belated.console import listing
     from belated.service import keys
 
     with live.open(ledger) as opened:

@@ -1,7 +1,8 @@
 """A small client of the service. Safe to share between threads, and safe to retry: it makes the ids itself.
 
 >>> from belated.client import Client
->>> client = Client("http://127.0.0.1:8000", key=None)
+>>> with Client("http://127.0.0.1:8000", key=None) as client:
+...     pass  # client.ask("checkout")
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import http.client
 import json
 import random
 import ssl
-import threading
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -19,7 +19,9 @@ from urllib.parse import quote, urlsplit
 
 from belated.inputs import InvalidInput, number
 from belated.live import errors, values
-from belated.live.experiment import Decision, Told, outcome_parts
+from belated.live.engine import Told, outcome_parts
+from belated.live.experiment import Decision
+from belated.live.pool import Pool
 from belated.live.settings import Pending, Silence, silence_to_text
 
 _ERRORS = {each.kind: each for each in errors.LiveError.__subclasses__()}
@@ -45,7 +47,7 @@ class Client:
         self._key = key
         self._patience = float(patience)
         self._timeout = float(timeout)
-        self._own = threading.local()  # a connection a thread
+        self._connections: Pool[http.client.HTTPConnection] = Pool(self._connect)
         self._random = random.Random()
 
     # --- Deciding and hearing ---
@@ -124,32 +126,32 @@ class Client:
             pause = min(2.0 * pause, 5.0)
 
     def _once(self, method: str, path: str, body: Any) -> tuple[int, Any, bytes]:
-        connection = self._connection()
         headers = {"Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         if body is not None:
             headers["Content-Type"] = "application/json"
-        try:
-            sent = None if body is None else json.dumps(body).encode()
+        sent = None if body is None else json.dumps(body).encode()
+        with self._connections.borrowed() as connection:
             connection.request(method, self._parts.path.rstrip("/") + path, sent, headers)
             response = connection.getresponse()
             return response.status, response.headers, response.read()
-        except BaseException:
-            connection.close()  # what is half read cannot be used again
-            raise
 
-    def _connection(self) -> http.client.HTTPConnection:
-        kept = getattr(self._own, "connection", None)
-        if kept is None:
-            host, port = self._parts.hostname or "", self._parts.port
-            if self._parts.scheme == "https":
-                context = ssl.create_default_context()
-                kept = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=context)
-            else:
-                kept = http.client.HTTPConnection(host, port, timeout=self._timeout)
-            self._own.connection = kept
-        return kept
+    def _connect(self) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._parts.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=self._timeout, context=ssl.create_default_context())
+        return http.client.HTTPConnection(host, port, timeout=self._timeout)
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._connections.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def _outcome(decision: str) -> str:

@@ -1,60 +1,23 @@
-"""What the command line shows: progress, tables, and where the files are."""
+"""What the commands of a study show: tables, and where the files are."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from belated import claims
 from belated.beside import Line, short, span
+from belated.console import output
+from belated.console import table as _table
 from belated.questions import Question
 from belated.report import Report
 from belated.result import Result
-from belated.simulate import Progress as Callback
-
-errors = Console(stderr=True, highlight=False)
-# Piped to a file, tables must not be cut at 80 columns.
-output = Console(highlight=False, soft_wrap=False, width=None if os.isatty(1) else 160)
 
 _COLOURS: dict[claims.Verdict, str] = {"holds": "green", "fails": "red", "cannot tell": "yellow"}
-
-
-@contextmanager
-def progress() -> Iterator[Callback]:
-    """A bar on standard error that disappears when all is done."""
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task("starting", total=1.0)
-
-        def show(what: str, fraction: float) -> None:
-            bar.update(task, description=escape(what), completed=fraction)
-
-        yield show
-
-
-@contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """A spinner with a word of what is going on."""
-    with errors.status(what):
-        yield
-
-
-def _table(*columns: str, title: str | None = None) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place == 0 else "right", no_wrap=place == 0)
-    return table
 
 
 def finals(report: Report) -> None:
@@ -212,16 +175,6 @@ def comparison(result: Result) -> None:
     for policy in others:
         found = result.compare(policy, best)
         table.add_row(escape(policy), f"{found.difference:,.1f}", escape(f"[{found.low:,.1f}, {found.high:,.1f}]"))
-    output.print(table)
-
-
-def listing(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A plain table."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for place, column in enumerate(head):
-        table.add_column(column, no_wrap=place == 0)
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
     output.print(table)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from belated.inputs import InvalidInput
 from belated.live.curves import Waits
+from belated.live.engine import Told
 from belated.live.errors import (
     Archived,
     ClockRanBackwards,
@@ -27,7 +28,8 @@ from belated.live.errors import (
     Unavailable,
     WrongLedger,
 )
-from belated.live.experiment import Decision, Experiment, Ledger, Told
+from belated.live.experiment import Decision, Experiment
+from belated.live.handle import Ledger
 from belated.live.ledger import Store, migrate
 from belated.live.settings import Failure, Pending
 from belated.live.summary import ArmSummary, Summary
@@ -63,7 +65,7 @@ def open(url: str, *, clock: Callable[[], float] = time.time, rng: Any = None, r
     store = _store(url)
     try:
         migrate(store)
-        return Ledger(store, clock=clock, rng=rng, refresh=refresh)  # type: ignore[arg-type]
+        return Ledger(store, clock=clock, rng=rng, refresh=refresh)
     except BaseException:
         store.close()
         raise

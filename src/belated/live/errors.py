@@ -55,6 +55,6 @@ class Unavailable(LiveError):
 
 
 class WrongLedger(LiveError):
-    """The file or database is not a ledger, or one of a newer version than this program."""
+    """The file or database is not a ledger, or damaged, or of a newer version than this program."""
 
     kind = "wrong-ledger"

@@ -1,32 +1,21 @@
-"""The live engine's face: a ledger of experiments, each asked for decisions and told their outcomes."""
+"""One experiment: asked for decisions, told their outcomes, summed up, changed."""
 
 from __future__ import annotations
 
 import datetime
-import time
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from belated.inputs import InvalidInput, nearest
+from belated.inputs import InvalidInput, number
 from belated.live import curves, ledger, values
 from belated.live.curves import Waits
-from belated.live.errors import Archived, ClockRanBackwards, Conflict, LiveError, NotFound
-from belated.live.judge import Ask, Asked, Do, Operation, Stale, Tell
-from belated.live.ledger import ArmRow, Connection, DecisionRow, ExperimentRow, Store
-from belated.live.settings import Pending, Settings, Silence, checked_prior, refuse_floor
+from belated.live.engine import Engine, Steps, Told
+from belated.live.errors import Archived, Conflict, NotFound
+from belated.live.judge import Ask, Asked, Stale
+from belated.live.ledger import ArmRow, Connection, DecisionRow, ExperimentRow
+from belated.live.settings import MOST_ARMS, Settings, checked_prior, refuse_floor
 from belated.live.summary import Summary, summarised
 from belated.live.version import Version, standing
-from belated.live.writer import Call, Writer
-
-MOST_ARMS = 1000
-ARM_STATUSES = ("active", "paused", "retired")
-STATUSES = ("running", "stopped", "archived")
-
-
-Done = TypeVar("Done")
-Steps = Generator[Operation, Any, Done]
 
 
 class Decision(NamedTuple):
@@ -40,209 +29,10 @@ class Decision(NamedTuple):
     replayed: bool = False  # it was there already
 
 
-class Told(NamedTuple):
-    """What became of one outcome of many: a status, and for one that was refused the error."""
-
-    decision: str
-    status: str
-    error: Exception | None = None
-
-
-class Ledger:
-    """The experiments of one store. Safe to share between threads; close it, or use it as a context, to end it."""
-
-    def __init__(
-        self,
-        store: Store,
-        *,
-        clock: Callable[[], float] = time.time,
-        rng: np.random.Generator | None = None,
-        refresh: float = 0.1,
-    ):
-        self.store = store
-        self.writer = Writer(store)
-        self.refresh = values.duration("refresh", refresh)
-        self.rng = rng or np.random.default_rng()
-        self._clock = clock
-        self._latest = 0
-        self._known: dict[str, Experiment] = {}
-
-    def now(self) -> int:
-        """The time in ms. It never runs backwards: a small step back is waited out, a large one is an error."""
-        read = round(self._clock() * 1000)
-        if read < self._latest - values.SKEW:
-            self._refuse_clock(read)
-        self._latest = max(read, self._latest)
-        return self._latest
-
-    def note_time(self, latest: int, now: int) -> None:
-        """Note a time that is already in the ledger."""
-        self._latest = max(latest, self._latest)
-        if now < latest - values.SKEW:
-            self._refuse_clock(now)
-
-    def _refuse_clock(self, read: int) -> None:
-        message = f"reads {values.iso(read)}, but {values.iso(self._latest)} has been already"
-        raise ClockRanBackwards("clock", message)
-
-    def do(self, what: Callable[[Connection], Any]) -> Any:
-        """Do something in the writer's next transaction, and wait for it."""
-        return self.writer.submit(Do(what)).wait()
-
-    def create(
-        self,
-        name: str,
-        arms: Sequence[str],
-        *,
-        silence: Silence | None = None,
-        policy: str = "thompson",
-        sticky: bool = False,
-        floor: float = 0.0,
-        prior: tuple[float, float] = (1.0, 1.0),
-        priors: dict[str, tuple[float, float]] | None = None,
-    ) -> Experiment:
-        """A new experiment. `prior` is the Beta prior of every arm, `priors` those of some arms of their own.
-
-        `silence` says what a missing outcome means; with `sticky` each unit keeps its one decision; `floor` is the
-        smallest share that every active arm gets.
-        """
-        values.text("name", name)
-        settings = Settings(policy, silence or Pending(), sticky, floor, prior)
-        names = _arm_names(arms)
-        own = {arm: checked_prior(pair) for arm, pair in (priors or {}).items()}
-        for arm in own:
-            if arm not in names:
-                raise nearest("priors", "arm", arm, names)
-        refuse_floor(settings.floor, len(names))
-        now = self.now()
-
-        def write(connection: Connection) -> ExperimentRow:
-            rows = ledger.experiments(connection)
-            if any(row.name == name for row in rows):
-                raise Conflict("name", f"there is an experiment named {values.shown(name)} already")
-            row = ExperimentRow(
-                id=max((row.id for row in rows), default=0) + 1,
-                name=name,
-                settings=settings.to_json(),
-                status="running",
-                epoch=1,
-                grain=settings.grain,
-                failure_after=settings.window,
-                created_at=now,
-            )
-            ledger.append(connection, [row])
-            priors = [own.get(arm, settings.prior) for arm in names]
-            ledger.append(
-                connection,
-                [ArmRow(row.id, place, arm, "active", *priors[place], now) for place, arm in enumerate(names)],
-            )
-            return row
-
-        return self._kept(self.do(write))
-
-    def get(self, name: str) -> Experiment:
-        """The experiment of that name."""
-        if name in self._known:
-            return self._known[name]
-        with self.store.reading() as connection:
-            return self._kept(ledger.experiment(connection, values.text("experiment", name)))
-
-    def known(self, name: str) -> Experiment | None:
-        """The experiment of that name, if it has been asked for before."""
-        return self._known.get(name)
-
-    def experiments(self) -> list[Experiment]:
-        """All experiments, in the order in which they were created."""
-        with self.store.reading() as connection:
-            rows = ledger.experiments(connection)
-        return [self._kept(row) for row in rows]
-
-    def _kept(self, row: ExperimentRow) -> Experiment:
-        return self._known.setdefault(row.name, Experiment(self, row))
-
-    def tell(self, decision: str, reward: float, *, occurred_at: Any = None, revise: bool = False) -> str:
-        """The outcome of a decision of any experiment; see `Experiment.tell`."""
-        return str(self.writer.submit(self.telling(decision, reward, occurred_at, revise)).wait())
-
-    def tell_many(self, outcomes: Iterable[Any]) -> list[Told]:
-        """Many outcomes, each (decision, reward), with `occurred_at` and `revise` if wished; see `Told`."""
-        return self._all_told([(_first(given), self._attempted(given)) for given in outcomes])
-
-    def void(self, decision: str) -> str:
-        """Take back the outcome of a decision of any experiment: "voided", also if there is none."""
-        return str(self.writer.submit(self.voiding(decision)).wait())
-
-    def telling(
-        self, decision: str, reward: float, occurred_at: Any = None, revise: bool = False, experiment: int | None = None
-    ) -> Tell:
-        """The operation of telling, checked."""
-        now = self.now()
-        identity = values.identity("decision", decision)
-        amount = values.reward(reward)
-        occurred = None if occurred_at is None else values.instant("occurred_at", occurred_at)
-        if occurred is not None and occurred > now + values.SKEW:
-            raise InvalidInput("occurred_at", f"is in the future, got {values.iso(occurred)}")
-        if revise is not True and revise is not False:
-            raise InvalidInput("revise", f"must be true or false, got {values.shown(revise)}")
-        return Tell(identity, amount, now, occurred, revise, experiment)
-
-    def voiding(self, decision: str, experiment: int | None = None) -> Tell:
-        """The operation of taking an outcome back, checked."""
-        return Tell(values.identity("decision", decision), None, self.now(), experiment=experiment)
-
-    def _attempted(self, given: Any, experiment: int | None = None) -> Call | Exception:
-        try:
-            return self.writer.submit(self.telling(*outcome_parts(given), experiment))
-        except (InvalidInput, LiveError) as refusal:
-            return refusal
-
-    def _all_told(self, calls: list[tuple[str, Call | Exception]]) -> list[Told]:
-        told = []
-        for decision, call in calls:
-            try:
-                if isinstance(call, Exception):
-                    raise call
-                told.append(Told(decision, call.wait()))
-            except InvalidInput as error:
-                told.append(Told(decision, "invalid", error))
-            except LiveError as error:
-                told.append(Told(decision, error.kind, error))
-        return told
-
-    def carry_out(self, all_steps: Sequence[Steps[Done]]) -> list[Done]:
-        """What each of these comes to, their operations being handed in together."""
-        first = [self.writer.submit(next(steps)) for steps in all_steps]
-        return [self._carried_out(steps, call) for steps, call in zip(all_steps, first, strict=True)]
-
-    def _carried_out(self, steps: Steps[Done], call: Call) -> Done:
-        try:
-            while True:
-                try:
-                    answer = call.wait()
-                except Exception as error:
-                    operation = steps.throw(error)
-                else:
-                    operation = steps.send(answer)
-                call = self.writer.submit(operation)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-    def close(self) -> None:
-        """Commit what is under way, and close the store."""
-        self.writer.close()
-        self.store.close()
-
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-
 class Experiment:
     """One experiment: ask it for decisions, tell it their outcomes."""
 
-    def __init__(self, home: Ledger, row: ExperimentRow):
+    def __init__(self, home: Engine, row: ExperimentRow):
         self._home = home
         self.id = row.id
         self.name = row.name
@@ -316,8 +106,7 @@ class Experiment:
 
     def tell_many(self, outcomes: Iterable[Any]) -> list[Told]:
         """Many outcomes, each (decision, reward), with `occurred_at` and `revise` if wished; none stops the others."""
-        home = self._home
-        return home._all_told([(_first(given), home._attempted(given, self.id)) for given in outcomes])
+        return self._home.tell_many(outcomes, self.id)
 
     def void(self, decision: str) -> str:
         """Take back the outcome of a decision: "voided", also if there is none."""
@@ -392,7 +181,7 @@ class Experiment:
 
     def _set_status(self, status: str) -> None:
         def write(connection: Connection) -> None:
-            row = ledger.experiment(connection, self.name)
+            row = ledger.experiment(connection, self.name, owned=True)
             if row.status == "archived" and status != "archived":
                 raise Archived("experiment", f"{self.name} is archived")
             if row.status != status:
@@ -403,7 +192,7 @@ class Experiment:
 
     def add_arm(self, name: str, *, prior: tuple[float, float] | None = None) -> None:
         """A new arm, active from now on. Names are never used again."""
-        values.text("arm", name)
+        values.name("arm", name)
         own = self.settings.prior if prior is None else checked_prior(prior)
         now = self._home.now()
 
@@ -450,39 +239,11 @@ class Experiment:
         self._version = None
 
     def _changeable(self, connection: Connection) -> list[ArmRow]:
-        if ledger.experiment(connection, self.name).status == "archived":
+        if ledger.experiment(connection, self.name, owned=True).status == "archived":
             raise Archived("experiment", f"{self.name} is archived")
         return ledger.arms(connection, self.id)
 
 
-def _first(given: Any) -> str:
-    return str(given[0]) if isinstance(given, tuple | list) and given else values.shown(given)
-
-
-def outcome_parts(given: Any) -> tuple[Any, Any, Any, Any]:
-    """Decision, reward, occurred_at and revise, the last two of which may be left out."""
-    if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
-        message = f"must be (decision, reward), with occurred_at and revise if wished, got {values.shown(given)}"
-        raise InvalidInput("outcome", message)
-    left_out: list[Any] = [None, False][len(given) - 2 :]
-    decision, reward, occurred_at, revise = list(given) + left_out
-    return decision, reward, occurred_at, revise
-
-
-def _arm_names(arms: object) -> list[str]:
-    if isinstance(arms, str) or not isinstance(arms, Iterable):
-        raise InvalidInput("arms", f"must be a list of names, got {values.shown(arms)}")
-    names = [values.text("arms", arm) for arm in arms]
-    if not 2 <= len(names) <= MOST_ARMS:
-        raise InvalidInput("arms", f"must be 2 to {MOST_ARMS}, got {len(names) or 'none'}")
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidInput("arms", f"{values.shown(name)} is given twice")
-    return names
-
-
 def _count(count: object) -> int:
-    from belated.inputs import number
-
     number("count", count, low=1, high=100_000, whole=True)
     return int(count)  # type: ignore[call-overload, no-any-return]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from belated.inputs import InvalidInput
 from belated.live import ledger
-from belated.live.errors import Archived, Conflict, NotFound, Stopped
+from belated.live.errors import Archived, Conflict, LiveError, NotFound, Stopped
 from belated.live.fold import Moves
 from belated.live.ledger import Connection, DecisionRow, ExperimentRow, OutcomeRow
 from belated.live.values import BILLION, SKEW, iso, written
@@ -71,10 +71,13 @@ def judge(connection: Connection, operations: Sequence[Operation]) -> list[Any]:
 def _do(connection: Connection, operations: list[Do], moves: Moves) -> list[Any]:
     answers: list[Any] = []
     for operation in operations:
+        connection.script("SAVEPOINT one")
         try:
             answers.append(operation.what(connection))
-        except (InvalidInput, NotFound, Conflict, Archived, Stopped) as refusal:  # raised before anything is written
+        except (InvalidInput, LiveError) as refusal:
+            connection.script("ROLLBACK TO SAVEPOINT one")
             answers.append(refusal)
+        connection.script("RELEASE SAVEPOINT one")
     return answers
 
 
@@ -103,8 +106,8 @@ def _asks(connection: Connection, asks: list[Ask], moves: Moves) -> list[Any]:
             held[row.experiment, row.unit] = row
             claims.append((row.experiment, row.unit, row.id))
         answers.append(Asked(row, False))
-    ledger.append(connection, fresh)
-    ledger.claim(connection, claims)
+    ledger.append(connection, sorted(fresh))  # in order, so that two writers cannot wait for each other
+    ledger.claim(connection, sorted(claims))
     return answers
 
 
@@ -128,6 +131,8 @@ def _held(
 def _replay(there: DecisionRow, wanted: DecisionRow) -> Asked | Conflict:
     if there.experiment != wanted.experiment:
         return Conflict("id", f"{written(wanted.id)} is a decision of another experiment")
+    if wanted.unit not in (None, there.unit):
+        return Conflict("unit", f"the decision {written(wanted.id)} is that of another unit")
     return Asked(there, True)
 
 
@@ -138,10 +143,10 @@ def _refused(experiment: ExperimentRow | None, ask: Ask) -> Exception | None:
         return Archived("experiment", f"{experiment.name} is archived")
     if experiment.status != "running":
         return Stopped("experiment", f"{experiment.name} is stopped: it decides nothing more")
-    if ask.row.arm < 0:
-        return Stopped("experiment", f"{experiment.name} has no active arm")
     if experiment.epoch != ask.epoch:
         return Stale()
+    if ask.row.arm < 0:
+        return Stopped("experiment", f"{experiment.name} has no active arm")
     return None
 
 

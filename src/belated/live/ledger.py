@@ -81,6 +81,11 @@ class Collision(Exception):
 class Connection(Protocol):
     """A connection within a transaction, of either store. In SQL, ? stands for a value and {keys} for one of many."""
 
+    shared: ClassVar[str]
+    """At the end of a query: no other transaction changes its rows before this one has ended."""
+    owned: ClassVar[str]
+    """And none relies on them either. Both are empty where there is one writer at a time."""
+
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
 
     def matching(self, sql: str, keys: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
@@ -157,17 +162,18 @@ def experiments(connection: Connection) -> list[ExperimentRow]:
     return [ExperimentRow(*row) for row in connection.rows(f"{_EXPERIMENT} ORDER BY id")]
 
 
-def experiment(connection: Connection, name: str) -> ExperimentRow:
-    """The experiment of that name."""
-    rows = connection.rows(f"{_EXPERIMENT} WHERE name = ?", (name,))
+def experiment(connection: Connection, name: str, *, owned: bool = False) -> ExperimentRow:
+    """The experiment of that name; `owned`, if it is to be changed by what is read of it."""
+    rows = connection.rows(f"{_EXPERIMENT} WHERE name = ?{connection.owned if owned else ''}", (name,))
     if not rows:
         raise NotFound("experiment", f"there is none named {name!r}")
     return ExperimentRow(*rows[0])
 
 
 def experiments_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, ExperimentRow]:
-    """These experiments."""
-    return {row[0]: ExperimentRow(*row) for row in connection.matching(f"{_EXPERIMENT} WHERE id {{keys}}", ids)}
+    """These experiments, which stay as they are until the transaction has ended: what is decided on them holds."""
+    sql = f"{_EXPERIMENT} WHERE id {{keys}} ORDER BY id{connection.shared}"
+    return {row[0]: ExperimentRow(*row) for row in connection.matching(sql, ids)}
 
 
 def arms(connection: Connection, experiment: int) -> list[ArmRow]:
@@ -291,7 +297,8 @@ def every_decision(
     """All decisions in the order of their ids, each with the revisions of its outcome, some thousands at a time."""
     last = b""
     while True:
-        sql = f"{_DECISION} WHERE experiment = ? AND id > ? ORDER BY id LIMIT ?"
+        # The plus keeps the index by time out of it: sorting the whole experiment for every chunk.
+        sql = f"{_DECISION} WHERE +experiment = ? AND id > ? ORDER BY id LIMIT ?"
         found = [DecisionRow(*row) for row in connection.rows(sql, (experiment, last, chunk))]
         if not found:
             return

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
+
+from belated.live.errors import Unavailable
 
 Kept = TypeVar("Kept", bound=Any)
 
@@ -19,6 +21,8 @@ class Pool(Generic[Kept]):
 
     @contextmanager
     def borrowed(self) -> Iterator[Kept]:
+        if self._closed:
+            raise Unavailable("ledger", "it has been closed")
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -28,15 +32,17 @@ class Pool(Generic[Kept]):
         except BaseException:
             connection.close()
             raise
-        if self._closed:
-            connection.close()
-        else:
-            self._idle.append(connection)
+        self._idle.append(connection)
+        if self._closed:  # in the meantime
+            self.clear()
 
     def clear(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        """Close those that are not in use."""
+        with suppress(IndexError):  # another may take the last one
+            while True:
+                self._idle.pop().close()
 
     def close(self) -> None:
+        """Close all, those in use as soon as they are given back."""
         self._closed = True
         self.clear()

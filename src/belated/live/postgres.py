@@ -15,9 +15,15 @@ from belated.live.pool import Pool
 try:
     import psycopg
     from psycopg import errors as postgres_errors
+    from psycopg.conninfo import conninfo_to_dict
 except ImportError:  # pragma: no cover
     raise InvalidInput("ledger", "postgresql:// needs psycopg: pip install 'belated[postgres]'") from None
 
+# A server that has gone without a word is noticed within half a minute; the URL may say otherwise.
+LINE: dict[str, Any] = {
+    "application_name": "belated", "connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5,
+    "keepalives_count": 3, "tcp_user_timeout": 25_000,
+}  # fmt: skip
 LOCK = 0x62656C61746564  # of migrations: "belated"
 _AGAIN = (
     postgres_errors.UniqueViolation,
@@ -28,6 +34,9 @@ _AGAIN = (
 
 class PostgresConnection:
     """A connection within a transaction."""
+
+    shared: ClassVar[str] = " FOR SHARE"
+    owned: ClassVar[str] = " FOR NO KEY UPDATE"
 
     def __init__(self, raw: psycopg.Connection[Any]):
         self.raw = raw
@@ -67,9 +76,16 @@ class PostgresStore:
         self._readers = Pool(self._connect)
 
     def _connect(self) -> psycopg.Connection[Any]:
-        raw = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="belated")
-        raw.execute("SET search_path TO belated")
-        raw.execute("SET client_min_messages TO warning")
+        try:
+            raw = psycopg.connect(self._url, autocommit=True, **{**LINE, **conninfo_to_dict(self._url)})
+        except psycopg.ProgrammingError as error:  # of an address that cannot be one
+            raise InvalidInput("ledger", " ".join(str(error).split())) from None
+        try:
+            raw.execute("SET search_path TO belated")
+            raw.execute("SET client_min_messages TO warning")
+        except BaseException:
+            raw.close()
+            raise
         return raw
 
     @contextmanager

@@ -11,6 +11,9 @@ from belated.live.values import duration, spoken
 from belated.policies import Policy, Split, Thompson, named
 
 POLICIES = ("split", "thompson", "ucb1")  # those whose state is a fold of totals
+STATUSES = ("running", "stopped", "archived")
+ARM_STATUSES = ("active", "paused", "retired")
+MOST_ARMS = 1000
 GRAIN = 600_000  # of the totals by time, in ms, where no window sets it
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +20,9 @@ PATIENCE = 30.0  # seconds that a writer waits for those of other processes
 class SqliteConnection:
     """A connection within a transaction."""
 
+    shared: ClassVar[str] = ""
+    owned: ClassVar[str] = ""
+
     def __init__(self, raw: sqlite3.Connection):
         self.raw = raw
 
@@ -30,14 +35,37 @@ class SqliteConnection:
         return [row for key in keys for row in execute(one, (key,))]
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Many rows in few statements, of 64, 32, … 1 rows each: each statement gives other threads a turn."""
+        execute = self.raw.execute
         try:
-            self.raw.executemany(sql, rows)
+            for start, size in _portions(len(rows) if " VALUES " in sql else 0):
+                values = [value for row in rows[start : start + size] for value in row]
+                execute(_widened(sql, len(rows[0]), size), values)
+            if " VALUES " not in sql:
+                self.raw.executemany(sql, rows)
         except sqlite3.IntegrityError as error:
             raise Collision(str(error)) from None
 
     def script(self, sql: str) -> None:
         for statement in _statements(sql):
             self.raw.execute(statement)
+
+
+def _portions(count: int) -> Iterator[tuple[int, int]]:
+    """Where portions of 64, 32, … 1 start that make up `count`, with their sizes."""
+    start, size = 0, 64
+    while start < count:
+        while size > count - start:
+            size //= 2
+        yield start, size
+        start += size
+
+
+@cache
+def _widened(sql: str, columns: int, rows: int) -> str:
+    """An insertion of one row as one of several."""
+    one = f"({', '.join('?' * columns)})"
+    return sql.replace(f"VALUES {one}", f"VALUES {', '.join([one] * rows)}")
 
 
 def _statements(sql: str) -> Iterator[str]:
@@ -52,6 +80,36 @@ def _statements(sql: str) -> Iterator[str]:
         yield kept
 
 
+def _refuse_at_sight(path: Path) -> None:
+    """Refuse what SQLite would be unclear about, or write over. Not by reading: that would release its locks."""
+    if not path.parent.is_dir():
+        raise WrongLedger("ledger", f"there is no folder {path.parent}")
+    if path.is_dir():
+        raise WrongLedger("ledger", f"{path} is a folder")
+    if path.exists() and 0 < path.stat().st_size < 512:  # no database is so small
+        raise WrongLedger("ledger", "it is not an SQLite database")
+
+
+def _is_ours(raw: sqlite3.Connection) -> bool:
+    """Whether the database is a ledger, or empty: one of something else is refused soon, and left as it is."""
+    names = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return not names or "belated_schema" in names
+
+
+def _turn_to_wal(raw: sqlite3.Connection) -> None:
+    """For good, if it is new. SQLite itself does not wait for another process that does the same at this moment."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.002)
+        else:
+            return
+
+
 class SqliteStore:
     """A ledger in one file."""
 
@@ -61,8 +119,7 @@ class SqliteStore:
         self.path = path
         if not path or path == ":memory:":
             raise WrongLedger("ledger", "needs a file, such as sqlite:///shop.db")
-        if not Path(path).absolute().parent.is_dir():
-            raise WrongLedger("ledger", f"there is no folder {Path(path).absolute().parent}")
+        _refuse_at_sight(Path(path).absolute())
         with _plainly():
             self._writer = self._connect()
         self._readers = Pool(self._connect_reader)
@@ -72,7 +129,8 @@ class SqliteStore:
             self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
-            raw.execute("PRAGMA journal_mode = WAL")
+            if _is_ours(raw):
+                _turn_to_wal(raw)
             raw.execute("PRAGMA synchronous = FULL")  # a commit is on the disk before it is answered
         except BaseException:
             raw.close()
@@ -123,11 +181,15 @@ def _plainly() -> Iterator[None]:
         yield
     except LiveError:
         raise
+    except sqlite3.ProgrammingError:
+        raise Unavailable("ledger", "it has been closed") from None
     except sqlite3.DatabaseError as error:
         if "not a database" in str(error):
             raise WrongLedger("ledger", "it is not an SQLite database") from None
+        if "malformed" in str(error):
+            raise WrongLedger("ledger", f"it is damaged: {error}") from None
+        if "readonly" in str(error):
+            raise WrongLedger("ledger", "it may only be read, not written") from None
         if isinstance(error, sqlite3.OperationalError):
             raise Unavailable("ledger", f"cannot be read or written now: {error}") from None
         raise
-    except sqlite3.ProgrammingError:
-        raise Unavailable("ledger", "it has been closed") from None

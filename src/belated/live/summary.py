@@ -10,9 +10,10 @@ import numpy as np
 from belated.live import ledger
 from belated.live.ledger import Connection
 from belated.live.settings import Settings, silence_to_text
-from belated.live.values import BILLION, iso, moment, spoken
+from belated.live.values import BILLION, iso, moment
 from belated.live.version import Standing, Version, evidence
 from belated.live.waits import by_when, kaplan_meier, to_come
+from belated.live.words import loss, span
 
 
 class ArmSummary(NamedTuple):
@@ -142,10 +143,12 @@ def _forecast(connection: Connection, at: Standing, pending: int, now: int) -> F
     newest = now // row.grain
     horizon = max(heard) if row.failure_after is None else row.failure_after // row.grain
     young = ledger.unanswered_by_bucket(connection, row.id, newest - horizon)
+    # All else has outlasted the horizon: what was asked longer ago, and what came later than that.
     older = sum(sums.asked - sums.told for sums in at.sums) - sum(young.values())
+    older += sum(told for lag, told in heard.items() if lag > horizon)
+    lags = np.array([lag for lag in sorted(heard) if lag <= horizon], float)
     ages = np.array([*(max(0, newest - bucket) for bucket in young), horizon + 1], float)
     counts = np.array([*young.values(), older], float)
-    lags = np.array(sorted(heard), float)
     outcomes = [heard[int(lag)] for lag in lags]
     curve = kaplan_meier(lags, ages, waits_counts=outcomes, ages_counts=counts)
     # Of those asked longer ago than any wait seen so far, none is expected any more.
@@ -164,17 +167,16 @@ def _verdict(whole: Summary, leader: ArmSummary | None) -> str:
     """What a person would say of it."""
     waiting = _waiting(whole)
     if leader is None:
-        return f"nothing is known yet{waiting}"
+        return f"nothing is known yet; {waiting}"
     chance = "more than 0.999" if leader.best > 0.999 else f"{leader.best:.3g}"
-    risk = f"choosing it now risks {leader.loss:.1g} per visitor"
-    return f"{leader.name} leads with P = {chance}{waiting}; {risk}"
+    return f"{leader.name} leads with P = {chance}; {waiting}; choosing it now risks {loss(leader.loss)} per visitor"
 
 
 def _waiting(whole: Summary) -> str:
     if not whole.pending:
-        return "; nothing is pending"
+        return "nothing is pending"
     forecast = whole.to_come
-    text = f"; {whole.pending:,} outcome{'s are' if whole.pending > 1 else ' is'} pending"
+    text = f"{whole.pending:,} outcome{'s are' if whole.pending > 1 else ' is'} pending"
     if forecast.most_within is not None and forecast.expected >= 0.5:
-        text += f", of which some {forecast.expected:,.0f} will come, most within {spoken(forecast.most_within)}"
+        text += f", of which some {forecast.expected:,.0f} will come, most within {span(forecast.most_within)}"
     return text

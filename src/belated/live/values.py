@@ -43,6 +43,13 @@ def text(field: str, value: object, *, longest: int = 200) -> str:
     return value
 
 
+def name(field: str, value: object) -> str:
+    """A text that can also be part of an address."""
+    if text(field, value) in (".", ".."):
+        raise InvalidInput(field, f"must be a name that an address can hold, got {value!r}")
+    return str(value)
+
+
 def duration(field: str, value: object) -> int:
     """Milliseconds from a text such as 7d, 12h or 1.5s, from a number of seconds, or from a timedelta.
 

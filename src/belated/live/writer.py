@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from belated.live.errors import Unavailable
@@ -14,7 +15,7 @@ from belated.live.judge import Operation, judge
 from belated.live.ledger import Collision, Store
 
 LARGEST = 2000  # operations in one transaction
-LINGER = 0.0005  # seconds that a batch waits for the callers who were in the one before
+LINGER = 0.0005  # seconds that a batch waits for the other callers, if there were others in the one before
 ATTEMPTS = 50  # at a batch that collides with those of other writers
 
 log = logging.getLogger("belated.live")
@@ -36,7 +37,10 @@ class Call:
         self._answer = answer
         self._done.release()
         if self._then is not None:
-            self._then(answer)
+            try:
+                self._then(answer)
+            except Exception:  # such as an event loop that has ended: the other callers wait for this thread
+                log.exception("an answer could not be passed on")
 
     def wait(self) -> Any:
         """The answer, once it is durable; raises it if it is an exception."""
@@ -68,6 +72,9 @@ class Writer:
         if not self._open:
             raise Unavailable("ledger", "it has been closed")
         self._calls.put(call)
+        if not self._open and self._thread is not threading.current_thread():
+            self._thread.join()  # the door has been closed since: the thread may have gone without this call
+            self._refuse_the_late()
         return call
 
     def close(self) -> None:
@@ -80,39 +87,36 @@ class Writer:
             self._thread.join()
 
     def _run(self) -> None:
-        expected = 1
+        crowded = False
         while True:
-            batch, last = self._gather(expected)
+            batch, last = self._gather(crowded)
             if batch:
-                expected = len(batch)
+                crowded = len(batch) > 1
                 self._commit(batch)
             if last:
                 break
-        while not self._calls.empty():  # handed in while the door closed
-            late = self._calls.get()
-            if late is not None:
-                late.answer(Unavailable("ledger", "it has been closed"))
+        self._refuse_the_late()
 
-    def _gather(self, expected: int) -> tuple[list[Call], bool]:
-        """The next batch, and whether it is the last: what is there, and those who soon follow their last answer."""
+    def _refuse_the_late(self) -> None:
+        """Answer what was handed in while the door closed."""
+        with suppress(queue.Empty):
+            while True:
+                late = self._calls.get_nowait()
+                if late is not None:
+                    late.answer(Unavailable("ledger", "it has been closed"))
+
+    def _gather(self, crowded: bool) -> tuple[list[Call], bool]:
+        """The next batch, and whether it is the last: what is there, and in a crowd what soon follows."""
+        call = self._calls.get()
+        if crowded:
+            time.sleep(LINGER)  # one sleep costs less than being woken by each
         batch: list[Call] = []
-        deadline = 0.0
-        while len(batch) < LARGEST:
-            try:
-                if not batch:
-                    call = self._calls.get()
-                elif len(batch) < expected:
-                    call = self._calls.get(timeout=max(0.0, deadline - time.perf_counter()))
-                else:
-                    call = self._calls.get_nowait()
-            except queue.Empty:
-                break
-            if call is None:
-                return batch, True
-            if not batch:
-                deadline = time.perf_counter() + LINGER
+        while call is not None:
             batch.append(call)
-        return batch, False
+            if len(batch) == LARGEST or self._calls.empty():
+                return batch, False
+            call = self._calls.get()
+        return batch, True
 
     def _commit(self, batch: list[Call]) -> None:
         began = time.perf_counter()
@@ -121,7 +125,10 @@ class Writer:
         self.batches += 1
         self.operations += len(batch)
         self.seconds += seconds
-        self.committed(len(batch), seconds)
+        try:
+            self.committed(len(batch), seconds)
+        except Exception:
+            log.exception("a batch could not be counted")
         for call, answer in zip(batch, answers, strict=True):
             call.answer(answer)
 

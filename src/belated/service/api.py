@@ -12,29 +12,36 @@ from starlette.responses import Response, StreamingResponse
 
 from belated.inputs import InvalidInput, nearest
 from belated.live import Experiment, values
-from belated.live.experiment import Decision, Told
+from belated.live.engine import Told
+from belated.live.experiment import Decision
 from belated.live.settings import silence_from_text
 from belated.live.summary import Summary
 from belated.service import forms
-from belated.service.request import Asked
+from belated.service.request import Asked, Receive, Scope, Send
 
 CHUNK = 1 << 16
 MEDIA = {"csv": "text/csv", "ndjson": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
 
 
-class Json(Response):
-    """JSON, encoded by msgspec."""
+class Json:
+    """JSON, encoded by msgspec; sent with less ado than Starlette's responses, for it is most of what is sent."""
 
-    media_type = "application/json"
+    __slots__ = ("_body", "raw_headers", "status_code")
 
-    def render(self, content: Any) -> bytes:
-        return msgspec.json.encode(content)
+    def __init__(self, content: Any, status: int = 200):
+        self._body = msgspec.json.encode(content)
+        self.status_code = status
+        self.raw_headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(self._body))]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self._body})
 
 
 # --- Deciding and hearing ---
 
 
-async def decide(asked: Asked) -> Response:
+async def decide(asked: Asked) -> Json:
     """Decide; with `count`, several times."""
     experiment = await asked.experiment()
     question: forms.Question = asked.form
@@ -42,13 +49,13 @@ async def decide(asked: Asked) -> Response:
         if question.id is not None or question.unit is not None:
             raise InvalidInput("count", "goes with neither unit nor id")
         decisions = await run_in_threadpool(experiment.ask_many, question.count)
-        asked.service.counted.decisions.labels(experiment.name).inc(len(decisions))
+        asked.service.counted.decided(experiment.name, len(decisions))
         return Json([_decided(each) for each in decisions], 201)
     await asked.service.fresh(experiment)
     steps = experiment.asking(unit=question.unit, id=question.id)
     decision = await asked.service.bridge.carry_out(steps)
     if not decision.replayed:
-        asked.service.counted.decisions.labels(experiment.name).inc()
+        asked.service.counted.decided(experiment.name, 1)
     return Json(_decided(decision), 200 if decision.replayed else 201)
 
 
@@ -57,7 +64,7 @@ def _decided(decision: Decision) -> forms.Decided:
     return forms.Decided(decision.id, decision.arm, decision.propensity, at, decision.unit)
 
 
-async def tell(asked: Asked) -> Response:
+async def tell(asked: Asked) -> Json:
     """Tell the outcome of a decision. The same value again is a duplicate, another one a conflict unless `revise`."""
     answer: forms.Answer = asked.form
     service = asked.service
@@ -69,7 +76,7 @@ async def tell(asked: Asked) -> Response:
     return Json(forms.Status(status))
 
 
-async def void(asked: Asked) -> Response:
+async def void(asked: Asked) -> Json:
     """Take the outcome of a decision back."""
     operation = asked.service.ledger.voiding(asked.path["decision"], await asked.only())
     status = await asked.service.bridge.answer(operation)
@@ -77,7 +84,7 @@ async def void(asked: Asked) -> Response:
     return Json(forms.Status(status))
 
 
-async def tell_many(asked: Asked) -> Response:
+async def tell_many(asked: Asked) -> Json:
     """Tell many outcomes; none stops the others, and each has its status."""
     answers: list[forms.AnswerOf] = asked.form
     given = [(each.decision, each.reward, each.occurred_at, each.revise) for each in answers]
@@ -92,7 +99,7 @@ async def tell_many(asked: Asked) -> Response:
 # --- Looking ---
 
 
-async def overview(asked: Asked) -> Response:
+async def overview(asked: Asked) -> Json:
     """The summaries of all experiments."""
     return Json(await run_in_threadpool(summaries, asked))
 
@@ -103,12 +110,12 @@ def summaries(asked: Asked) -> list[dict[str, Any]]:
     return [plain(each.summary()) for each in asked.service.ledger.experiments() if only in (None, each.name)]
 
 
-async def summary(asked: Asked) -> Response:
+async def summary(asked: Asked) -> Json:
     """Where an experiment stands now."""
     return await _standing(await asked.experiment())
 
 
-async def _standing(experiment: Experiment, status: int = 200) -> Response:
+async def _standing(experiment: Experiment, status: int = 200) -> Json:
     return Json(plain(await run_in_threadpool(experiment.summary)), status)
 
 
@@ -117,7 +124,7 @@ def plain(whole: Summary) -> dict[str, Any]:
     return whole.to_dict()
 
 
-async def waits(asked: Asked) -> Response:
+async def waits(asked: Asked) -> Json:
     """How late the outcomes of an experiment come, by Kaplan and Meier, in rounds of `unit`."""
     unit = asked.query.get("unit", "1s")
     if values.duration("unit", unit) < 1:
@@ -165,7 +172,7 @@ def _attached(name: str, format: str) -> dict[str, str]:
 # --- Changing ---
 
 
-async def create(asked: Asked) -> Response:
+async def create(asked: Asked) -> Json:
     """Create an experiment."""
     form: forms.NewExperiment = asked.form
     silence = silence_from_text("pending" if form.silence == "pending" else form.silence.after)
@@ -183,7 +190,7 @@ async def create(asked: Asked) -> Response:
     return await _standing(experiment, 201)
 
 
-async def change(asked: Asked) -> Response:
+async def change(asked: Asked) -> Json:
     """Stop an experiment, let it run again, or archive it for good."""
     experiment = await asked.experiment()
     form: forms.NewStatus = asked.form
@@ -192,7 +199,7 @@ async def change(asked: Asked) -> Response:
     return await _standing(experiment)
 
 
-async def add_arm(asked: Asked) -> Response:
+async def add_arm(asked: Asked) -> Json:
     """Add an arm to an experiment."""
     experiment = await asked.experiment()
     form: forms.NewArm = asked.form
@@ -200,7 +207,7 @@ async def add_arm(asked: Asked) -> Response:
     return await _standing(experiment, 201)
 
 
-async def change_arm(asked: Asked) -> Response:
+async def change_arm(asked: Asked) -> Json:
     """Pause an arm, make it active again, or retire it for good."""
     experiment = await asked.experiment()
     form: forms.NewArmStatus = asked.form
@@ -212,12 +219,12 @@ async def change_arm(asked: Asked) -> Response:
 # --- The service itself ---
 
 
-async def alive(asked: Asked) -> Response:
+async def alive(asked: Asked) -> Json:
     """The process lives."""
     return Json({"status": "ok"})
 
 
-async def ready(asked: Asked) -> Response:
+async def ready(asked: Asked) -> Json:
     """The store can be read and written."""
     await asked.service.bridge.answer(asked.service.nothing)
     return Json({"status": "ok"})

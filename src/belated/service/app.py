@@ -27,7 +27,8 @@ from belated.service.problems import Problem
 from belated.service.request import Asked, Receive, Scope, Send
 from belated.service.routes import Route, table
 
-TIME = 30.0  # seconds for any answer
+PATIENCE = 10.0  # seconds for a body to come in
+TIME = 30.0  # seconds for the answer to it
 LARGEST = 1_000_000  # bytes of a body
 LARGEST_MANY = 16_000_000  # of a body with many outcomes
 
@@ -103,12 +104,16 @@ class Service:
         id = _request_id(scope)
         route: Route | None = None
         try:
-            async with asyncio.timeout(TIME):
-                route, path = self._found(scope)
-                response = await self._answered(route, path, scope, receive)
+            route, path = self._found(scope)
+            async with asyncio.timeout(PATIENCE) as limit:
+                response = await self._answered(route, path, scope, receive, limit)
         except Exception as error:
+            if isinstance(error, TimeoutError):
+                error = _overdue(time.perf_counter() - began)
             response = self._refused(error, id, route, scope)
-        response.raw_headers += [*HEADERS, (b"x-request-id", id.encode())]
+        own = {name for name, _ in response.raw_headers}
+        response.raw_headers += [header for header in HEADERS if header[0] not in own]
+        response.raw_headers.append((b"x-request-id", id.encode()))
         await response(scope, receive, send)
         seconds = time.perf_counter() - began
         where = route.path if route else "other"
@@ -127,22 +132,23 @@ class Service:
             raise Problem(405, "method-not-allowed", f"this address takes {allowed}", headers={"Allow": allowed})
         return route, dict(zip(place.names, map(_text, given), strict=True))
 
-    async def _answered(self, route: Route, path: dict[str, str], scope: Scope, receive: Receive) -> Response:
+    async def _answered(
+        self, route: Route, path: dict[str, str], scope: Scope, receive: Receive, limit: asyncio.Timeout
+    ) -> Any:
         access = await self.guard.admitted(scope, route)
         form = None
         if route.form is not None:
             largest = self.limits.bodies if route.path == "/v1/outcomes" else self.limits.body
             form = DECODERS[route.form].decode(await request.body(scope, receive, largest))
-        answer: Response = await route.answer(Asked(self, scope, access, path, form))
-        return answer
+        limit.reschedule(asyncio.get_running_loop().time() + TIME)
+        return await route.answer(Asked(self, scope, access, path, form, receive))
 
     def _refused(self, error: Exception, id: str, route: Route | None, scope: Scope) -> Response:
-        if isinstance(error, TimeoutError):
-            error = Problem(503, "unavailable", f"no answer after {TIME:g} seconds", headers={"Retry-After": "1"})
         problem = problems.of(error)
         if problem.kind == "internal":
             log.error("request %s failed", id, exc_info=error)
-        return pages.refusal(problem, scope) if route is not None and route.page else problem.response()
+        for_a_person = route.page if route is not None else b"text/html" in dict(scope["headers"]).get(b"accept", b"")
+        return pages.refusal(problem, scope) if for_a_person else problem.response()
 
     # --- What answers share ---
 
@@ -164,6 +170,13 @@ class Service:
             self._refreshing[experiment.name] = reading
             reading.add_done_callback(lambda _: self._refreshing.pop(experiment.name))
         await asyncio.shield(reading)
+
+
+def _overdue(seconds: float) -> Problem:
+    """What has not come in time: the body, or later the answer."""
+    if seconds < TIME:
+        return Problem(408, "too-slow", f"the body had not come after {PATIENCE:g} seconds")
+    return Problem(503, "unavailable", f"no answer after {TIME:g} seconds", headers={"Retry-After": "1"})
 
 
 def _request_id(scope: Scope) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import Any, TypeVar
 
-from belated.live.experiment import Steps
+from belated.live.engine import Steps
 from belated.live.judge import Operation
 from belated.live.writer import Writer
 

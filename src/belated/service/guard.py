@@ -67,7 +67,7 @@ class Guard:
         now = self._ledger.now()
         if self._keys.stale(now):
             await run_in_threadpool(self._keys.read, now)
-        if self._keys.any():
+        if self._keys.needed:
             return self._keys.access(key) if key else None
         if not self._loopback:
             return None
@@ -98,8 +98,10 @@ def _key(headers: dict[bytes, bytes]) -> tuple[str | None, bool]:
     scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer" and given:
         return given.strip(), False
+    if b"cookie" not in headers:
+        return None, False
     try:
-        cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
+        cookie = SimpleCookie(headers[b"cookie"].decode("latin-1")).get(COOKIE)
     except CookieError:
         cookie = None
     return (cookie.value, True) if cookie else (None, False)

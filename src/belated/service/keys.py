@@ -89,18 +89,17 @@ class Keys:
         self._ledger = ledger
         self._read_at = -self.FRESH
         self._known: list[tuple[bytes, Access]] = []
+        self.needed = False  # from the first key on, for good: that the last one is revoked opens no door
 
     def stale(self, now: int) -> bool:
         return not self._read_at <= now < self._read_at + self.FRESH
 
     def read(self, now: int) -> None:
         with self._ledger.store.reading() as connection:
-            rows = connection.rows("SELECT digest, role, experiment FROM keys WHERE revoked_at IS NULL")
-        self._known = [(bytes(each), Access(role, experiment)) for each, role, experiment in rows]
+            rows = connection.rows("SELECT digest, role, experiment, revoked_at FROM keys")
+        self.needed = bool(rows)
+        self._known = [(bytes(each), Access(role, only)) for each, role, only, revoked in rows if revoked is None]
         self._read_at = now
-
-    def any(self) -> bool:
-        return bool(self._known)
 
     def access(self, key: str) -> Access | None:
         """What a key allows. Every digest is compared, in constant time."""

@@ -32,6 +32,13 @@ class Counted:
             "belated_commit_seconds", "Time of one commit.", registry=self.registry, buckets=_TIMES
         )
         self._timers: dict[tuple[str, int], Any] = {}
+        self._made: dict[str, Any] = {}
+
+    def decided(self, experiment: str, count: int) -> None:
+        counter = self._made.get(experiment)
+        if counter is None:
+            counter = self._made[experiment] = self.decisions.labels(experiment)
+        counter.inc(count)
 
     def timed(self, route: str, status: int, seconds: float) -> None:
         timer = self._timers.get((route, status))

@@ -80,7 +80,7 @@ def problems(route: Route) -> set[int]:
     always = {421, 429, 503}
     keyed = {401, 403} if route.role else set()
     bodied = {400, 408, 413, 415, 422} if route.form is not None else set()
-    located = {422} if "{decision}" in route.path or route.asks else set()
+    located = {422} if "{" in route.path or route.asks else set()
     return always | keyed | bodied | located | set(route.refuses)
 
 

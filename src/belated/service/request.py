@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -18,20 +17,21 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-PATIENCE = 10.0  # seconds for a body to come in
-
 
 class Asked:
-    """A request, its key known and its body decoded."""
+    """A request, its key known and its body decoded; where that is no JSON, it is still to be received."""
 
-    __slots__ = ("access", "form", "path", "scope", "service")
+    __slots__ = ("access", "form", "path", "receive", "scope", "service")
 
-    def __init__(self, service: Service, scope: Scope, access: Access, path: dict[str, str], form: Any):
+    def __init__(
+        self, service: Service, scope: Scope, access: Access, path: dict[str, str], form: Any, receive: Receive
+    ):
         self.service = service
         self.scope = scope
         self.access = access
         self.path = path
         self.form = form
+        self.receive = receive
 
     @property
     def query(self) -> dict[str, str]:
@@ -52,27 +52,23 @@ class Asked:
 
 
 async def body(scope: Scope, receive: Receive, largest: int) -> bytes:
-    """The whole body, unless it is too large or too slow."""
+    """The whole body, unless it is too large."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > largest:
         raise _too_large(largest)
     pieces, size = [], 0
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Problem(408, "too-slow", "the client went away before its body had come")
-                piece = message.get("body", b"")
-                size += len(piece)
-                if size > largest:
-                    raise _too_large(largest)
-                pieces.append(piece)
-                if not message.get("more_body", False):
-                    return b"".join(pieces)
-    except TimeoutError:
-        raise Problem(408, "too-slow", f"the body had not come after {PATIENCE:g} seconds") from None
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Problem(408, "too-slow", "the client went away before its body had come")
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > largest:
+            raise _too_large(largest)
+        pieces.append(piece)
+        if not message.get("more_body", False):
+            return b"".join(pieces)
 
 
 def _too_large(largest: int) -> Problem:
