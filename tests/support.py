@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from belated import (
+    Conversions,
+    Drifting,
     Exponential,
     Fixed,
     Geometric,
@@ -37,6 +39,8 @@ LAWS: dict[str, Law] = {
     **IID_LAWS,
     "queue": Queue(0.4),
     "reward-dependent": RewardDependent(Fixed(10), Observed([0, 4], [0.5, 1.0])),
+    "conversions": Conversions(Geometric(0.1), 20),
+    "drifting": Drifting(Geometric(0.1), Uniform(3, 30), 60),
 }
 
 MEANS = (0.313, 0.571, 0.437)  # no two sums of their gaps coincide: regret tells the actions
@@ -50,7 +54,16 @@ def every_policy() -> dict[str, Policy]:
     policies["ud-ucb-stepped"] = UDUCB(delay=(Uniform(2, 5), Pareto(1.0), Fixed(3)))
     policies["ud-ucb-kl"] = UDUCB(delay=Geometric(0.1), kl=True)
     policies["qpm-d-thompson"] = QPMD(base=Thompson())
+    policies["qpm-d-wait"] = QPMD(base=named("wait", window=9))
     policies["thompson-coin"] = Thompson(prior=(0.5, 0.5), coin=True)
+    policies["wait"] = named("wait", window=6)
+    policies["thompson-silence"] = named("thompson-silence", window=23, blocks=8)
+    policies["thompson-silence-both"] = named("thompson-silence", blocks=1)  # unless the law has a window
+    policies["thompson-silence-known"] = named("thompson-silence-known", delay=Geometric(0.1))
+    policies["thompson-silence-stepped"] = named("thompson-silence-known", delay=Uniform(2, 5), window=4)
+    policies["thompson-silence-exact"] = named(
+        "thompson-silence-exact", delay=(LAWS["reward-dependent"], LAWS["conversions"], Fixed(3)), blocks=1
+    )
     return policies
 
 

@@ -103,9 +103,9 @@ def test_samples_follow_the_law(name: str) -> None:
 
 def _compiled_draws(law: Law, uniforms: np.ndarray) -> np.ndarray:
     compiled = kernels.compiled_delays((law,))
-    address = compiled.rows.ctypes.data_as(_pointer())
+    address, shown = (array.ctypes.data_as(_pointer()) for array in (compiled.rows, compiled.shown))
     width = compiled.rows.shape[1]
-    return np.array([compiled.function.ctypes(address, width, 0, 1, 1.0, v) for v in uniforms])
+    return np.array([compiled.function.ctypes(address, width, 0, 1, 1.0, v, shown) for v in uniforms])
 
 
 def _pointer() -> object:

@@ -26,6 +26,7 @@ from belated import (
     Uniform,
     policies,
 )
+from belated.policies.base import hear
 from belated.policies.conversions import poisson_upper
 from belated.policies.effective import effective_trials
 from support import LAWS, actions, every_policy
@@ -57,7 +58,7 @@ def test_choose_only_reads(name: str) -> None:
                     assert all((one == other).all() for one, other in zip(before, after, strict=True)), field
         state.sent(t, arm)
         if t % 2:
-            state.learn(arm, float(t % 3 == 0), rng)
+            hear(state, t, t, arm, float(t % 3 == 0), rng)
 
 
 @pytest.mark.parametrize("name", policies.POLICIES)

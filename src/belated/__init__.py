@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from belated import delays, policies
 from belated.delays import (
+    Conversions,
+    Drifting,
     Exponential,
     Fixed,
     Geometric,
@@ -32,12 +34,16 @@ from belated.policies import (
     QPMD,
     UCB1,
     UDUCB,
+    OptimisticElimination,
     PatientBandits,
     PhasedElimination,
     Policy,
+    SilenceIsFailure,
     Split,
     SuccessiveElimination,
     Thompson,
+    ThompsonSilence,
+    Wait,
 )
 from belated.result import Comparison, Result
 from belated.scenario import Scenario
@@ -54,6 +60,8 @@ __all__ = [
     "UDUCB",
     "Between",
     "Comparison",
+    "Conversions",
+    "Drifting",
     "Exponential",
     "Fixed",
     "Geometric",
@@ -62,6 +70,7 @@ __all__ = [
     "Loss",
     "Mixture",
     "Observed",
+    "OptimisticElimination",
     "Pareto",
     "PatientBandits",
     "PhasedElimination",
@@ -70,10 +79,13 @@ __all__ = [
     "Result",
     "RewardDependent",
     "Scenario",
+    "SilenceIsFailure",
     "Split",
     "SuccessiveElimination",
     "Thompson",
+    "ThompsonSilence",
     "Uniform",
+    "Wait",
     "compiled",
     "delays",
     "live",

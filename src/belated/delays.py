@@ -12,13 +12,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 
+from belated.dependent import Conversions, Drifting, RewardDependent
 from belated.inputs import InvalidInput, Number, listed, nearest, number, probability
 from belated.law import Law, first_at_least, refuse_unless_iid, searched, smallest
+
+__all__ = [
+    "LAWS", "Conversions", "Drifting", "Exponential", "Fixed", "Geometric", "Law", "Loss", "Mixture", "Observed",
+    "Pareto", "Queue", "RewardDependent", "Uniform", "keys", "named",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -298,27 +304,9 @@ class Queue(Law):
         return float(np.ceil(wait))
 
 
-@dataclass(frozen=True)
-class RewardDependent(Law):
-    """A reward above one half waits by the law `success`, any other by the law `failure`."""
-
-    iid: ClassVar[bool] = False
-
-    success: Law
-    failure: Law
-
-    def __post_init__(self) -> None:
-        refuse_unless_iid("delay.success", self.success)
-        refuse_unless_iid("delay.failure", self.failure)
-
-    def delay(self, memory: Any, t: int, reward: float, v: float) -> float:
-        return self.success.delay(memory, t, reward, v) if reward > 0.5 else self.failure.delay(memory, t, reward, v)
-
-    def compiled_form(self) -> Law:
-        return replace(self, success=self.success.compiled_form(), failure=self.failure.compiled_form())
-
-
 LAWS: dict[str, type[Law]] = {
+    "conversions": Conversions,
+    "drifting": Drifting,
     "exponential": Exponential,
     "fixed": Fixed,
     "geometric": Geometric,

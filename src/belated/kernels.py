@@ -22,11 +22,12 @@ import numpy as np
 from numba import types
 from numba.core.caching import FunctionCache
 from numba.core.errors import TypingError
-from numba.extending import overload_method, register_jitable
+from numba.extending import overload, overload_method, register_jitable
 
 from belated import loop
 from belated.law import Law
 from belated.marks import MARKED
+from belated.policies.base import hear
 
 # Division by zero gives inf or nan, as in NumPy; and all is inlined into the loop, where it costs a third.
 OPTIONS = {"error_model": "numpy", "forceinline": True}
@@ -36,16 +37,27 @@ METHODS: dict[str, Callable[..., Any]] = {
     "choose": lambda self, t, rng: self.instance_class.choose,
     "sent": lambda self, t, arm: self.instance_class.sent,
     "learn": lambda self, arm, reward, rng: self.instance_class.learn,
+    "heard": lambda self, t, s, arm, reward, rng: self.instance_class.heard,
     "ripen": lambda self, t, arm: self.instance_class.ripen,
     "quantile": lambda self, q: self.instance_class.quantile,
     "cdf": lambda self, d: self.instance_class.cdf,
     "delay": lambda self, memory, t, reward, v: self.instance_class.delay,
+    "revealed": lambda self, memory, t, reward, v: self.instance_class.revealed,
     "sample": lambda self, t, arm, reward, v: self.instance_class.sample,
     "reward_of": lambda self, arm, u: self.instance_class.reward_of,
     "put": lambda self, t, arm, reward, due: self.instance_class.put,
 }
 for _name, _template in METHODS.items():
     overload_method(types.BaseNamedTuple, _name, strict=False, jit_options=OPTIONS)(_template)
+
+
+@overload(hear, strict=False, jit_options=OPTIONS)  # type: ignore[untyped-decorator]
+def _hear(state: Any, t: int, s: int, arm: int, reward: float, rng: Any) -> Callable[..., None]:
+    """`hear`, decided by the class of the state."""
+    if hasattr(state.instance_class, "heard"):
+        return lambda state, t, s, arm, reward, rng: state.heard(t, s, arm, reward, rng)
+    return lambda state, t, s, arm, reward, rng: state.learn(arm, reward, rng)
+
 
 _registered = 0
 
@@ -60,10 +72,10 @@ def register_marked() -> None:
 
 # --- Laws -----------------------------------------------------------------------------------------------------------
 
-# double delay(rows, width, arm, t, reward, v): the one face that every set of laws has for the loop.
-DELAY = types.float64(
-    types.CPointer(types.float64), types.int64, types.int64, types.int64, types.float64, types.float64
-)
+# double delay(rows, width, arm, t, reward, v, revealed): the one face that every set of laws has for the loop. It
+# returns the delay and leaves what is revealed of the reward in `revealed[0]`.
+_NUMBERS = types.CPointer(types.float64)
+DELAY = types.float64(_NUMBERS, types.int64, types.int64, types.int64, types.float64, types.float64, _NUMBERS)
 
 
 class CompiledDelays(NamedTuple):
@@ -71,16 +83,18 @@ class CompiledDelays(NamedTuple):
 
     rows: np.ndarray
     function: Any
+    shown: np.ndarray  # [0]: where the function leaves what is revealed
 
-    def sample(self, t: int, arm: int, reward: float, v: float) -> float:
-        return float(self.function(self.rows.ctypes, self.rows.shape[1], arm, t, reward, v))
+    def sample(self, t: int, arm: int, reward: float, v: float) -> tuple[float, float]:
+        delay = self.function(self.rows.ctypes, self.rows.shape[1], arm, t, reward, v, self.shown.ctypes)
+        return float(delay), float(self.shown[0])
 
 
 def compiled_delays(laws: tuple[Law, ...]) -> CompiledDelays:
     """The laws as rows, and the reader of such rows; the rows are the caller's own, for a queue writes in its row."""
     register_marked()
     table, kinds = _table(laws)
-    return CompiledDelays(table.copy(), _reader(kinds))
+    return CompiledDelays(table.copy(), _reader(kinds), np.zeros(1))
 
 
 @lru_cache(maxsize=64)
@@ -140,7 +154,7 @@ class Row:
 def _twin(law: type[Law]) -> type:
     """The NamedTuple with a law's fields and functions, in whose shape numba knows it."""
     names = [each.name for each in fields(law)]
-    functions = {name: getattr(law, name) for name in ("quantile", "cdf", "delay")}
+    functions = {name: getattr(law, name) for name in ("quantile", "cdf", "delay", "revealed")}
     return type(law.__name__, (namedtuple(law.__name__, names),), functions)
 
 
@@ -148,7 +162,7 @@ def _twin(law: type[Law]) -> type:
 def _reader(kinds: tuple[Kind, ...]) -> Any:
     """The C function that finds an arm's law in its row and asks it for a delay."""
     lines = [
-        "def delay(pointer, width, arm, t, reward, v):",
+        "def delay(pointer, width, arm, t, reward, v, revealed):",
         "    row = carray(pointer, ((arm + 1) * width,))[arm * width:]",
     ]
     names: dict[str, Any] = {"carray": numba.carray, "np": np}
@@ -157,7 +171,9 @@ def _reader(kinds: tuple[Kind, ...]) -> Any:
             names[f"kind{number}_law{position}"] = _twin(law)  # type: ignore[arg-type]
         made = expression.replace("law", f"kind{number}_law")
         lines.append(f"    if row[0] == {number}:")
-        lines.append(f"        return float({made}.delay(row[1:{1 + memory}], t, reward, v))")
+        lines.append(f"        law, memory = {made}, row[1:{1 + memory}]")
+        lines.append("        carray(revealed, (1,))[0] = law.revealed(memory, t, reward, v)")
+        lines.append("        return float(law.delay(memory, t, reward, v))")
     lines.append("    return np.inf")
     exec("\n".join(lines), names)
     return numba.cfunc(DELAY, **OPTIONS)(names["delay"])

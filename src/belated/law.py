@@ -75,6 +75,10 @@ class Law:
         """The delay of round t's reward, from the visitor's uniform v. `memory` is the arm's own, to read and write."""
         return self.quantile(v)
 
+    def revealed(self, memory: Any, t: int, reward: float, v: float) -> float:
+        """What is revealed of that reward, when `delay` says: the reward itself, unless the law hides it."""
+        return reward
+
     def compiled_form(self) -> Law:
         """The law whose fields are numbers, tuples of numbers and laws, that is compiled in this one's place."""
         return self

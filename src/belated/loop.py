@@ -8,6 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from belated.law import Law
+from belated.policies.base import hear
 
 
 class World(NamedTuple):
@@ -16,7 +17,7 @@ class World(NamedTuple):
     means: np.ndarray
     best: float  # the largest mean
     binary: bool  # Bernoulli rewards; otherwise uniform around the mean
-    delays: Any  # `delays.sample(t, arm, reward, v)`
+    delays: Any  # `delays.sample(t, arm, reward, v)`: when a reward is revealed, and as what
     visitors: Any  # the generator of the visitors' two uniforms
 
     def reward_of(self, arm: int, u: float) -> float:
@@ -32,8 +33,10 @@ class PlainDelays(NamedTuple):
     laws: tuple[Law, ...]
     memory: np.ndarray
 
-    def sample(self, t: int, arm: int, reward: float, v: float) -> float:
-        return self.laws[arm].delay(self.memory[arm], t, reward, v)
+    def sample(self, t: int, arm: int, reward: float, v: float) -> tuple[float, float]:
+        law, memory = self.laws[arm], self.memory[arm]
+        revealed = law.revealed(memory, t, reward, v)
+        return law.delay(memory, t, reward, v), revealed
 
 
 class Calendar(NamedTuple):
@@ -89,9 +92,10 @@ def play(state: Any, world: World, calendar: Calendar, trace: Trace, stop: np.nd
         u = world.visitors.random()
         v = world.visitors.random()
         reward = world.reward_of(arm, u)
-        due = t + world.delays.sample(t, arm, reward, v)
+        delay, revealed = world.delays.sample(t, arm, reward, v)
+        due = t + delay
         if due <= rounds:
-            calendar.put(t, arm, reward, int(due))
+            calendar.put(t, arm, revealed, int(due))
         elif due < np.inf:
             trace.fates[1] += 1
         else:
@@ -99,7 +103,7 @@ def play(state: Any, world: World, calendar: Calendar, trace: Trace, stop: np.nd
 
         s = calendar.first[t]
         while s > 0:
-            state.learn(calendar.arm[s], calendar.reward[s], rng)
+            hear(state, t, s, calendar.arm[s], calendar.reward[s], rng)
             trace.fates[0] += 1
             s = calendar.following[s]
 

@@ -15,24 +15,31 @@ from belated.inputs import nearest
 from belated.policies.base import Policy
 from belated.policies.conversions import UDUCB
 from belated.policies.elimination import SuccessiveElimination
+from belated.policies.optimistic import OptimisticElimination
 from belated.policies.patient import PatientBandits
 from belated.policies.phased import PhasedElimination
 from belated.policies.queued import QPMD
+from belated.policies.silence import ThompsonSilence
 from belated.policies.split import Split
 from belated.policies.thompson import Thompson
 from belated.policies.ucb import UCB1
+from belated.policies.waiting import SilenceIsFailure, Wait
 
 __all__ = [
     "POLICIES",
     "QPMD",
     "UCB1",
     "UDUCB",
+    "OptimisticElimination",
     "PatientBandits",
     "PhasedElimination",
     "Policy",
+    "SilenceIsFailure",
     "Split",
     "SuccessiveElimination",
     "Thompson",
+    "ThompsonSilence",
+    "Wait",
     "keys",
     "label",
     "named",
@@ -49,15 +56,21 @@ class Preset(NamedTuple):
 POLICIES: dict[str, Preset] = {
     "elimination": Preset(SuccessiveElimination, {}),
     "elimination-log": Preset(SuccessiveElimination, {"log": True}),
+    "elimination-optimistic": Preset(OptimisticElimination, {}),
     "patient": Preset(PatientBandits, {}),
     "phased": Preset(PhasedElimination, {}),
     "phased-theory": Preset(PhasedElimination, {"c": 16.0, "growth": 4.0, "log": True}),
     "qpm-d": Preset(QPMD, {}),
+    "silence-is-failure": Preset(SilenceIsFailure, {}),
     "split": Preset(Split, {}),
     "thompson": Preset(Thompson, {}),
+    "thompson-silence": Preset(ThompsonSilence, {}),
+    "thompson-silence-exact": Preset(ThompsonSilence, {"curve": "exact"}),
+    "thompson-silence-known": Preset(ThompsonSilence, {"curve": "known"}),
     "ucb1": Preset(UCB1, {}),
     "ucb1-nolog": Preset(UCB1, {"log": False}),
     "ud-ucb": Preset(UDUCB, {}),
+    "wait": Preset(Wait, {}),
 }
 
 

@@ -7,7 +7,11 @@ The specification is a small frozen dataclass, its fields the parameters. `start
     sent(state, t, arm)               the arm has been pulled in round t
     learn(state, arm, reward, rng)    a reward of that arm has been revealed
 
-These three are compiled by the simulator and called as they are by the live engine, so they keep to numbers, arrays,
+or, in place of `learn`, if it matters how old the pull is,
+
+    heard(state, t, s, arm, reward, rng)    in round t the reward of round s, of that arm, has been revealed
+
+These are compiled by the simulator and called as they are by the live engine, so they keep to numbers, arrays,
 `math`, the random generator they are given, and functions marked `@compiled`.
 """
 
@@ -48,6 +52,17 @@ class Policy:
 
     def parameters(self) -> Iterator[tuple[str, Any]]:
         return ((each.name, getattr(self, each.name)) for each in fields(self))
+
+
+def hear(state: Any, t: int, s: int, arm: int, reward: float, rng: Generator) -> None:
+    """Have a state learn in round t the reward of round s: by `heard` if it has it, otherwise by `learn`.
+
+    Compiled code decides it once, by the class of the state.
+    """
+    if hasattr(state, "heard"):
+        state.heard(t, s, arm, reward, rng)
+    else:
+        state.learn(arm, reward, rng)
 
 
 @compiled

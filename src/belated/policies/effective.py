@@ -1,7 +1,8 @@
 """Effective trials: how many of an arm's pulls have had the time to convert.
 
 `N~_i = sum over pulls s of arm i of tau_i(t - 1 - s)` when choosing in round t, with tau_i the CDF of the arm's delay.
-Both forms keep it in `effective`, up to date after each `ripen(t, arm)`.
+With a window, after which a conversion is not reported, a pull stays at tau_i(window) from then on. Both forms
+keep it in `effective`, up to date after each `ripen(t, arm)`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ class GeometricTrials(NamedTuple):
     effective: np.ndarray
     pending: np.ndarray  # M_i
     p: np.ndarray
+    history: np.ndarray  # the arm pulled in each round
+    window: int
+    unripe: np.ndarray  # (1 - p_i)^window: what is still pending of a pull when its window closes
 
     def ripen(self, t: int, arm: int) -> None:
         for other in range(len(self.p)):
@@ -29,6 +33,10 @@ class GeometricTrials(NamedTuple):
             self.effective[other] += ripe
             self.pending[other] -= ripe
         self.pending[arm] += 1.0
+        self.history[t] = arm
+        closed = t - self.window
+        if closed >= 1:
+            self.pending[self.history[closed]] -= self.unripe[self.history[closed]]
 
 
 class SteppedTrials(NamedTuple):
@@ -48,18 +56,20 @@ class SteppedTrials(NamedTuple):
             self.effective[self.history[s]] += self.mass[self.history[s], j]
 
 
-def effective_trials(laws: Sequence[Law], rounds: int) -> GeometricTrials | SteppedTrials:
+def effective_trials(laws: Sequence[Law], rounds: int, window: int | None = None) -> GeometricTrials | SteppedTrials:
     """N~ before the first round, for arms with these laws."""
-    zeros = np.zeros(len(laws))
-    if all(isinstance(law, Geometric) for law in laws):
-        return GeometricTrials(zeros, zeros.copy(), np.array([law.p for law in laws], float))  # type: ignore[attr-defined]
-    tables = [_masses(law, rounds) for law in laws]
+    zeros, history = np.zeros(len(laws)), np.zeros(rounds + 1, np.int32)
+    window = rounds if window is None else min(window, rounds)
+    geometric = [float(law.p) for law in laws if isinstance(law, Geometric)]
+    if len(geometric) == len(laws):
+        p = np.array(geometric)
+        return GeometricTrials(zeros, zeros.copy(), p, history, window, (1.0 - p) ** window)
+    tables = [_masses(law, window) for law in laws]
     ages = sorted(set().union(*tables))
     mass = np.array([[table.get(age, 0.0) for age in ages] for table in tables])
-    history = np.zeros(rounds + 1, np.int32)
     return SteppedTrials(zeros, history, np.array(ages, np.int64), mass.reshape(len(laws), len(ages)))
 
 
 @lru_cache(maxsize=64)  # with a heavy tail each holds as many numbers as there are rounds
-def _masses(law: Law, rounds: int) -> dict[int, float]:
-    return {int(d): mass for d, mass in steps(law, rounds)}
+def _masses(law: Law, limit: int) -> dict[int, float]:
+    return {int(d): mass for d, mass in steps(law, limit)}

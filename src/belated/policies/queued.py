@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from belated.inputs import InvalidInput
 from belated.law import Law
-from belated.policies.base import Policy
+from belated.policies.base import Policy, hear
 from belated.policies.ucb import UCB1
 
 
@@ -49,7 +49,7 @@ class QueuedState(NamedTuple):
             wanted = self.counters[0]
             first = self.head[wanted]
             self.head[wanted] = self.following[first]
-            self.base.learn(wanted, self.reward[first], rng)
+            hear(self.base, self.counters[1], self.counters[1], wanted, self.reward[first], rng)
             self.counters[1] += 1
             self.counters[0] = self.base.choose(self.counters[1], rng)
             self.base.sent(self.counters[1], self.counters[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -11,6 +11,25 @@ from numpy.random import Generator
 from belated.inputs import InvalidInput, flag, number
 from belated.marks import compiled
 from belated.policies.base import Policy, gamma
+
+Prior: TypeAlias = tuple[float, float] | tuple[tuple[float, float], ...]
+"""(a, b) of a Beta prior, the same for each arm, or one such pair an arm."""
+
+
+def checked_prior(given: object) -> Prior:
+    """One pair of positive numbers, or a tuple of such; refuse what is neither."""
+    if isinstance(given, tuple | list) and given and all(isinstance(pair, tuple | list) for pair in given):
+        return tuple(_pair(pair) for pair in given)
+    return _pair(given)
+
+
+def counts(prior: Prior, arms: int) -> tuple[np.ndarray, np.ndarray]:
+    """The a and the b of each arm."""
+    pairs = np.array(prior)
+    if pairs.ndim == 2 and len(pairs) != arms:
+        raise InvalidInput("policy.prior", f"must be one pair or one for each of {arms} arms, got {len(pairs)}")
+    pairs = np.broadcast_to(pairs, (arms, 2))
+    return pairs[:, 0].copy(), pairs[:, 1].copy()
 
 
 @compiled
@@ -22,6 +41,17 @@ def beta(rng: Generator, a: float, b: float) -> float:
     return x / (x + gamma(rng, b))
 
 
+@compiled
+def thompson_choice(successes: Any, failures: Any, rng: Generator) -> int:
+    """The arm of the largest Beta draw."""
+    best, highest = 0, -1.0
+    for arm in range(len(successes)):
+        theta = beta(rng, successes[arm], failures[arm])
+        if theta > highest:
+            best, highest = arm, theta
+    return best
+
+
 class ThompsonState(NamedTuple):
     """What the policy remembers."""
 
@@ -30,12 +60,7 @@ class ThompsonState(NamedTuple):
     coin: bool
 
     def choose(self, t: int, rng: Generator) -> int:
-        best, highest = 0, -1.0
-        for arm in range(len(self.successes)):
-            theta = beta(rng, self.successes[arm], self.failures[arm])
-            if theta > highest:
-                best, highest = arm, theta
-        return best
+        return thompson_choice(self.successes, self.failures, rng)
 
     def sent(self, t: int, arm: int) -> None:
         pass
@@ -62,29 +87,18 @@ class Thompson(Policy):
 
     name: ClassVar[str] = "thompson"
 
-    prior: tuple[float, float] | tuple[tuple[float, float], ...] = (1.0, 1.0)
+    prior: Prior = (1.0, 1.0)
     coin: bool = False
 
     def __post_init__(self) -> None:
         flag("policy.coin", self.coin)
-        given = self.prior
-        if isinstance(given, tuple | list) and given and all(isinstance(pair, tuple | list) for pair in given):
-            object.__setattr__(self, "prior", tuple(_pair(pair) for pair in given))
-        else:
-            object.__setattr__(self, "prior", _pair(given))
-
-    def _priors(self, arms: int) -> tuple[np.ndarray, np.ndarray]:
-        pairs = np.array(self.prior)
-        if pairs.ndim == 2 and len(pairs) != arms:
-            raise InvalidInput("policy.prior", f"must be one pair or one for each of {arms} arms, got {len(pairs)}")
-        pairs = np.broadcast_to(pairs, (arms, 2))
-        return pairs[:, 0].copy(), pairs[:, 1].copy()
+        object.__setattr__(self, "prior", checked_prior(self.prior))
 
     def start(self, arms: int, rounds: int) -> ThompsonState:
-        return ThompsonState(*self._priors(arms), self.coin)
+        return ThompsonState(*counts(self.prior, arms), self.coin)
 
     def resumed(self, total: np.ndarray, seen: np.ndarray) -> ThompsonState:
-        a, b = self._priors(len(total))
+        a, b = counts(self.prior, len(total))
         return ThompsonState(a + total, b + (seen - total), self.coin)
 
 
