@@ -38,14 +38,14 @@ LOOKS: dict[str, Look] = {
     "ud-ucb": Look("#AA4499"),
     "qpm-d": Look("#999933"),
     "split": Look("#666666", (2, 2)),
-    "wait": Look("#D55E00"),
-    "silence-is-failure": Look("#CC79A7"),
-    "thompson-silence": Look("#009E73"),
+    "wait": Look("#661100"),
+    "silence-is-failure": Look("#CC6677"),
+    "thompson-silence": Look("#117733"),
     "thompson-silence-known": Look("#000000", (6, 3)),
-    "thompson-silence-exact": Look("#56B4E9", (2, 2)),
-    "elimination-optimistic": Look("#999933", (6, 3)),
+    "thompson-silence-exact": Look("#44AA99", (2, 2)),
+    "elimination-optimistic": Look("#DDCC77", (6, 3)),
 }
-_SPARE = ("#44AA99", "#661100", "#6699CC", "#888888", "#117733", "#CC6677", "#DDCC77")
+_SPARE = ("#6699CC", "#888888", "#994455", "#4477AA", "#AAAA00", "#004488", "#BB5566")
 
 # Numbers as people write them: 0.1, 500, 20k.
 SHORT = "abs(datum.value) >= 1000 ? format(datum.value, '~s') : format(datum.value, '~g')"
