@@ -228,9 +228,7 @@ def _number(field: str, given: Any) -> Any:
 def _time(field: str, given: Any, latest: int, *, since: int = 0) -> int:
     time = values.instant(field, given)
     if time < since:
-        raise InvalidInput(
-            field, f"{iso(time)} is too early: its decision is of {iso(since)}" if since else "is too early"
-        )
+        raise InvalidInput(field, f"{iso(time)} is too early: its decision is of {iso(since)}")
     if time > latest:
         raise InvalidInput(field, f"is in the future, got {iso(time)}")
     return time
