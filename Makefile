@@ -32,6 +32,7 @@ serve: .venv/made ## serve live experiments on port 8000, from belated.db
 bench: .venv/made ## time the simulator beside a C program, and the live engine beside the bare disk
 	$(BIN)/python benchmarks/thompson.py
 	$(BIN)/python benchmarks/live.py
+	$(BIN)/python benchmarks/startup.py
 
 bench-service: .venv/made ## time the service with wrk, beside an echo of the same stack
 	$(BIN)/python benchmarks/service.py

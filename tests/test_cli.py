@@ -181,8 +181,19 @@ def test_a_folder_that_fails_late_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "kept" / "regret.svg").mkdir(parents=True)
     done = belated(*ONE_LINER, "--out", "kept", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "error: kept/regret.svg: cannot be written: Is a directory\n"
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["regret.svg"]
+    kept, error = done.stderr.splitlines()
+    assert kept == "what is finished is kept in kept/unfinished: the same command with --resume goes on"
+    assert error == "error: kept/regret.svg: cannot be written: Is a directory"
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"regret.svg", "unfinished"}
+    (tmp_path / "kept" / "regret.svg").rmdir()
+    again = belated(*ONE_LINER, "--out", "kept", cwd=tmp_path)
+    assert (again.returncode, again.stderr) == (
+        2, "error: --out: kept holds an interrupted run: add --resume to go on, or delete kept/unfinished\n"
+    )  # fmt: skip
+    resumed = belated(*ONE_LINER, "--out", "kept", "--resume", cwd=tmp_path)
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    assert "after 20 batches of an interrupted run" in " ".join(resumed.stdout.split())
+    assert not (tmp_path / "kept" / "unfinished").exists()
 
 
 def test_a_misspelt_toml_key_is_named(tmp_path: Path) -> None:

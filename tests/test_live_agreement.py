@@ -11,7 +11,7 @@ import pytest
 from belated import Geometric, Law, Loss, Pareto, Uniform, live
 from belated.live import Experiment
 from belated.policies import named
-from belated.simulate import POLICY, VISITORS, stream
+from belated.simulation import POLICY, VISITORS, stream
 from support import MEANS, actions
 
 SEED = 5

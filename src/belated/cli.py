@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,6 +43,10 @@ def _option(description: str) -> Any:
 
 
 Workers = Annotated[Any, _option("Threads; all cores by default. They do not change a number.")]
+Dask = Annotated[
+    str | None, typer.Option(help="A Dask scheduler, tcp://HOST:PORT, whose workers do the work.", metavar="ADDRESS")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run that had the same --out.")]
 
 
 @app.command()
@@ -54,9 +61,11 @@ def paper(
         Any, _option("A seed: all replications of an experiment share the instance drawn from it.")
     ] = None,
     workers: Workers = None,
+    dask: Dask = None,
+    resume: Resume = False,
 ) -> None:
     """Run the paper's experiments, test its claims, and write a report."""
-    from belated import console, report, screen
+    from belated import cluster, console, report, screen
     from belated.paper import experiments, run
 
     _refuse_unusable(out)
@@ -67,11 +76,12 @@ def paper(
             if name not in known:
                 raise nearest("experiment", "experiment", name, known)
         chosen = [each for each in chosen if each.name in experiment or each.sweep in experiment]
-    with console.progress() as show:
-        results, provenance = run(chosen, seed=seed, workers=workers, progress=show)
-    whole = report.of_paper(results, provenance)
-    with console.waiting("drawing the figures"):
-        written = whole.write(out)
+    with _unfinished(out, resume) as keep:
+        with cluster.dask(dask) as executor, console.progress() as show:
+            results, provenance = run(chosen, seed=seed, workers=workers, executor=executor, keep=keep, progress=show)
+        whole = report.of_paper(results, provenance)
+        with console.waiting("drawing the figures"):
+            written = whole.write(out)
     screen.finals(whole)
     screen.verdicts(whole.findings)
     screen.answers(whole.questions)
@@ -98,10 +108,12 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option(help="A folder for report.html, results.json, result.npz and the figures.")
     ] = None,
+    dask: Dask = None,
+    resume: Resume = False,
 ) -> None:
     """Simulate a study of your own, from a file, from options, or from both: options override the file."""
     import belated
-    from belated import console, report, screen
+    from belated import cluster, console, report, screen
     from belated import study as studies
 
     if out:
@@ -113,24 +125,27 @@ def simulate(
     options["delay"] = delay[0] if delay is not None and len(delay) == 1 else delay
     given |= {key: value for key, value in options.items() if value is not None}
     asked = studies.study(given)
-    with console.progress() as show:
-        result = belated.simulate(
-            asked.scenario,
-            asked.policies,
-            replications=asked.replications,
-            seed=asked.seed,
-            workers=workers,
-            progress=show,
-        )
-    whole = report.of_study(result, title=study.stem if study else "A study")
-    screen.finals(whole)
-    screen.comparison(result)
-    screen.origin(whole)
-    if out:
-        with console.waiting("drawing the figures"):
-            written = whole.write(out)
-        result.save(out / "result.npz")
-        screen.files([*written, out / "result.npz"])
+    with _unfinished(out, resume) as keep:
+        with cluster.dask(dask) as executor, console.progress() as show:
+            result = belated.simulate(
+                asked.scenario,
+                asked.policies,
+                replications=asked.replications,
+                seed=asked.seed,
+                workers=workers,
+                executor=executor,
+                keep=keep,
+                progress=show,
+            )
+        whole = report.of_study(result, title=study.stem if study else "A study")
+        screen.finals(whole)
+        screen.comparison(result)
+        screen.origin(whole)
+        if out:
+            with console.waiting("drawing the figures"):
+                written = whole.write(out)
+            result.save(out / "result.npz")
+            screen.files([*written, out / "result.npz"])
 
 
 @app.command()
@@ -207,6 +222,26 @@ def _refuse_unusable(folder: Path) -> None:
         raise InvalidInput("--out", f"{existing} is a file, not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise InvalidInput("--out", f"{existing} cannot be written")
+
+
+@contextmanager
+def _unfinished(out: Path | None, resume: bool) -> Iterator[Path | None]:
+    """The folder in which what is finished is kept until all is written."""
+    folder = None if out is None else out / "unfinished"
+    if folder is None or not folder.exists():
+        if resume:
+            where = "it needs the --out of the run to go on with" if out is None else f"nothing is unfinished in {out}"
+            raise InvalidInput("--resume", where)
+    elif not resume:
+        raise InvalidInput("--out", f"{out} holds an interrupted run: add --resume to go on, or delete {folder}")
+    try:
+        yield folder
+    except BaseException:
+        if folder is not None and folder.exists():
+            print(f"what is finished is kept in {folder}: the same command with --resume goes on", file=sys.stderr)
+        raise
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _shown(value: Any) -> str:

@@ -43,7 +43,8 @@ class Report:
         """Where it comes from, in a line."""
         made = self.provenance
         versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
-        return f"{made['command']}; seed {made['seed']}; {made['seconds']:.1f} s; {versions}"
+        resumed = f", after {made['resumed']} batches of an interrupted run" if "resumed" in made else ""
+        return f"{made['command']}; seed {made['seed']}; {made['seconds']:.1f} s{resumed}; {versions}"
 
     def to_dict(self) -> dict[str, Any]:
         """The form of results.json."""

@@ -19,7 +19,7 @@ from belated.inputs import InvalidInput, nearest, number
 
 _ARRAYS = ("rounds", "regret", "pulls", "fates", "seconds")
 # What NumPy and zipfile raise on files that are something else, cut short or altered.
-_DAMAGED = (
+ARRAYS_DAMAGED = (
     ValueError, KeyError, AttributeError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
@@ -197,5 +197,5 @@ class Result:
             return cls(policies=tuple(text["policies"]), provenance=text["provenance"], **arrays)
         except OSError as error:
             raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from None
-        except _DAMAGED:
+        except ARRAYS_DAMAGED:
             raise InvalidInput(str(path), "is not a saved result, or a damaged one") from None
