@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from belated.live import ledger
+from belated.live.errors import notice
 from belated.live.ledger import Connection
 from belated.live.settings import Settings, silence_to_text
 from belated.live.values import BILLION, iso, moment
@@ -57,6 +58,7 @@ class Summary(NamedTuple):
     leader: str | None
     to_come: Forecast
     verdict: str
+    notice: str | None = None  # what is wrong with the time at which it was made
 
     def to_dict(self) -> dict[str, Any]:
         """The form over HTTP and in files: numbers, texts, lists and dicts."""
@@ -67,8 +69,9 @@ class Summary(NamedTuple):
         return whole
 
 
-def summarised(connection: Connection, at: Standing, settings: Settings, now: int) -> Summary:
+def summarised(connection: Connection, at: Standing, settings: Settings, clock: int) -> Summary:
     """The summary of a standing."""
+    now = max(clock, at.last_asked)
     arms = _arms(at, settings, now)
     leader = _leader(arms)
     forecast = _forecast(connection, at, sum(arm.pending for arm in arms), now)
@@ -85,6 +88,7 @@ def summarised(connection: Connection, at: Standing, settings: Settings, now: in
         leader=leader.name if leader else None,
         to_come=forecast,
         verdict="",
+        notice=notice(clock, at.last_asked),
     )
     return whole._replace(verdict=_verdict(whole, leader))
 

@@ -18,13 +18,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 import belated
-from belated.live import Experiment, Ledger
+from belated.live import Experiment, Ledger, ledger
 from belated.live.judge import Do
 from belated.live.version import Version
 from belated.service import logs, openapi, pages, problems, request
 from belated.service.bridge import Bridge
 from belated.service.forms import DECODERS
 from belated.service.guard import HEADERS, Guard
+from belated.service.kept import Kept
 from belated.service.metrics import Counted
 from belated.service.problems import Problem
 from belated.service.request import Asked, Receive, Scope, Send
@@ -33,6 +34,7 @@ from belated.service.routes import Route, table
 PATIENCE = 10.0  # seconds for a body to come in
 TIME = 30.0  # seconds for the answer to it
 LOOKERS = 8  # readings of much at once
+PROVEN = 1.0  # seconds for which a proof that the store can be written holds
 LARGEST = 1_000_000  # bytes of a body
 LARGEST_MANY = 16_000_000  # of a body with many outcomes
 
@@ -61,7 +63,6 @@ class Service:
         self._open_ledger = open_ledger
         self.limits = limits or Limits()
         self.counted = Counted()
-        self.nothing = Do(lambda connection: None)
         api = table()
         self.description = msgspec.json.encode(openapi.description(api, belated.__version__))
         self._places = _places(api + pages.table())
@@ -71,6 +72,8 @@ class Service:
         self.bridge: Bridge
         self.guard: Guard
         self._lookers: anyio.CapacityLimiter
+        self._drawers: anyio.CapacityLimiter
+        self._proven: Kept[None] = Kept(PROVEN)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -85,6 +88,7 @@ class Service:
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         self._lookers = anyio.CapacityLimiter(LOOKERS)
+        self._drawers = anyio.CapacityLimiter(1)  # as there is one pen
         try:
             await run_in_threadpool(self.start, asyncio.get_running_loop())
         except Exception as error:
@@ -159,7 +163,7 @@ class Service:
         problem = problems.of(error)
         if problem.kind == "unavailable":
             log.warning("request %s: %s", id, error)
-        if problem.kind == "internal":
+        if problem.status == 500:
             log.error("request %s failed", id, exc_info=error)
         for_a_person = route.page if route is not None else b"text/html" in dict(scope["headers"]).get(b"accept", b"")
         return pages.refusal(problem, scope) if for_a_person else problem.response()
@@ -169,6 +173,17 @@ class Service:
     async def looking(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """What a call gives that reads much. Few run at once, so that they leave threads to those who decide."""
         return await anyio.to_thread.run_sync(call, *arguments, limiter=self._lookers)
+
+    async def drawing(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """What a call gives that waits for the pen."""
+        return await anyio.to_thread.run_sync(call, *arguments, limiter=self._drawers)
+
+    async def writable(self) -> None:
+        """Find out that the store can be written, by a commit that changes nothing; it says so a second long."""
+        await self._proven.current(None, self._prove)
+
+    async def _prove(self) -> None:
+        await self.bridge.answer(Do(ledger.touch))
 
     async def experiment(self, name: str) -> Experiment:
         """The experiment of that name."""

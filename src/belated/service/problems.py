@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import Any
 
@@ -19,6 +20,8 @@ STATUS: dict[type[Exception], int] = {
     errors.Archived: 410,
     errors.ClockRanBackwards: 503,
     errors.Unavailable: 503,
+    errors.WrongLedger: 503,  # it was one when the service started
+    errors.Unreadable: 500,
 }
 TITLES = {
     "invalid-input": "A value that cannot be meant",
@@ -36,9 +39,13 @@ TITLES = {
     "misdirected": "Not a name of this server",
     "too-many-requests": "Too many requests",
     "unavailable": "The store cannot be reached now",
-    "clock-ran-backwards": "The server's clock ran backwards",
+    "clock-ran-backwards": "The server's clock is behind the ledger",
+    "unreadable": "The experiment cannot be read",
     "internal": "An error of the server",
 }
+
+
+log = logging.getLogger("belated.service")
 
 
 class Problem(Exception):
@@ -76,17 +83,24 @@ def of(error: Exception) -> Problem:
     if isinstance(error, InvalidInput):
         return Problem(422, "invalid-input", f"{error.field}: {error.message}", error.field)
     if isinstance(error, errors.LiveError):
-        status = STATUS.get(type(error), 500)
-        headers = {"Retry-After": "1"} if status == 503 else {}
-        if isinstance(error, errors.Unavailable):  # its own words may tell of hosts and users
-            return Problem(503, "unavailable", "the store cannot be reached or written now; try again", headers=headers)
-        return Problem(status, error.kind if status != 500 else "internal", str(error), error.field, headers)
+        status = STATUS[type(error)]
+        if isinstance(error, errors.Unavailable | errors.WrongLedger):  # its own words may tell of hosts and users
+            message = "the store cannot be reached or written now; try again"
+            return Problem(503, "unavailable", message, headers={"Retry-After": "1"})
+        headers = {"Retry-After": "60"} if status == 503 else {}
+        return Problem(status, error.kind, str(error), error.field, headers)
     if isinstance(error, msgspec.ValidationError):
         field, message = _located(str(error))
         return Problem(422, "invalid-input", f"{field}: {message}" if field else message, field)
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
         return Problem(400, "not-json", f"the body is not JSON: {error}")
     return Problem(500, "internal", "an error of the server; its log has the request id")
+
+
+def in_a_list(name: str, error: Exception) -> Problem:
+    """The problem of one experiment among others that have none. The log has the cause."""
+    log.error("the experiment %r cannot be shown", name, exc_info=error)
+    return of(error)
 
 
 def _located(text: str) -> tuple[str | None, str]:
