@@ -72,7 +72,7 @@ def sound(home: live.Ledger) -> bool:
         return not fold.differences(connection) and not fold.strays(connection)
 
 
-def spoil(home: Ledger, name: str) -> None:
+def spoil(home: live.Ledger, name: str) -> None:
     """Give an experiment settings of a version to come."""
     settings = '{"policy": "clairvoyant", "silence": "pending", "sticky": false, "floor": 0, "prior": [1, 1]}'
     home.do(

@@ -88,7 +88,5 @@ def test_one_experiment_that_cannot_be_read_hides_no_other(shop: Ledger, ledger_
     with live.open(ledger_url, clock=clock) as later:
         found = {row.name: each for row, each in later.each(live.Experiment.summary)}
         assert [isinstance(each, live.Summary) for each in found.values()] == [True, False, True]
-        with pytest.raises(
-            live.Unreadable, match="'odd' has settings that this version of belated cannot read: policy"
-        ):
+        with pytest.raises(live.Unreadable, match=r"'odd' has settings that .* cannot read: policy: "):
             later.get("odd")

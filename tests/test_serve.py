@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import random
 import signal
@@ -10,6 +12,7 @@ import subprocess
 import threading
 import time
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,6 +41,31 @@ def test_two_workers_on_one_ledger(tmp_path: Path) -> None:
                 metrics = answer.read().decode()
             assert 'belated_decisions_total{experiment="checkout"} 80.0' in metrics
         assert server.stop() in ENDED
+
+
+def test_workers_count_requests_together(tmp_path: Path) -> None:
+    """However many workers there are, `--rate` is that of the service."""
+    rate, statuses = 100, Counter[int]()
+    with serving(
+        f"sqlite:///{tmp_path}/ledger.db", tmp_path, "--workers", "2", "--rate", str(rate), "--quiet"
+    ) as server:
+        began = time.monotonic()
+
+        def work() -> None:
+            while time.monotonic() < began + 1.0:  # each time by a new connection, which any worker may take
+                connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+                with contextlib.closing(connection):
+                    connection.request("GET", "/healthz")
+                    statuses[connection.getresponse().status] += 1
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        seconds = time.monotonic() - began
+    assert set(statuses) == {200, 429}
+    assert 1.5 * rate < statuses[200] <= rate + rate * seconds + 1
 
 
 def test_requests_under_way_end_and_what_they_were_answered_is_there(tmp_path: Path) -> None:

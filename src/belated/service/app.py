@@ -26,6 +26,7 @@ from belated.service.bridge import Bridge
 from belated.service.forms import DECODERS
 from belated.service.guard import HEADERS, Guard
 from belated.service.kept import Kept
+from belated.service.limit import Limit
 from belated.service.metrics import Counted
 from belated.service.problems import Problem
 from belated.service.request import Asked, Receive, Scope, Send
@@ -45,6 +46,7 @@ class Limits(NamedTuple):
     """What one client may take."""
 
     rate: float | None = None  # requests a second, by key or address; None: as many as it likes
+    shared: str | None = None  # the file by which several processes count them together
     body: int = LARGEST
     bodies: int = LARGEST_MANY
 
@@ -105,7 +107,9 @@ class Service:
         self.ledger = self._open_ledger()
         self.ledger.writer.committed = self.counted.committed
         self.bridge = Bridge(self.ledger.writer, loop)
-        self.guard = Guard(self.ledger, rate=self.limits.rate, loopback=self._loopback)
+        rate = self.limits.rate
+        limit = None if rate is None else Limit(rate, self.limits.shared)
+        self.guard = Guard(self.ledger, limit=limit, loopback=self._loopback)
 
     # --- One request ---
 

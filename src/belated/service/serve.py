@@ -17,6 +17,7 @@ from belated import live
 from belated.inputs import InvalidInput, number
 from belated.service import keys, logs
 from belated.service.app import Limits, Service
+from belated.service.limit import Limit
 from belated.service.protocol import Protocol
 
 SETTINGS = "BELATED_SERVICE"  # the environment variable by which workers are told
@@ -29,7 +30,7 @@ def application() -> Service:
     gc.freeze()  # what is imported stays
     gc.set_threshold(100_000, 50, 100)  # requests leave no cycles: looking for some costs a twentieth of the time
     sys.setswitchinterval(0.001)  # the writer's thread waits no longer for its turn
-    limits = Limits(rate=given["rate"])
+    limits = Limits(rate=given["rate"], shared=given.get("shared"))
     return Service(lambda: live.open(given["ledger"]), limits=limits, loopback=given["loopback"])
 
 
@@ -53,12 +54,17 @@ def run(
             message = f"{host} can be reached from elsewhere: make a key first, with `belated keys create --role admin`"
             raise InvalidInput("host", message)
     refuse_taken(host, port)
-    os.environ[SETTINGS] = json.dumps({"ledger": ledger, "rate": rate, "log": log, "loopback": loopback})
+    settings = {"ledger": ledger, "rate": rate, "log": log, "loopback": loopback}
     if workers == 1:
+        os.environ[SETTINGS] = json.dumps(settings)
         uvicorn.run(application(), **options(host, port))
         return
-    with tempfile.TemporaryDirectory(prefix="belated-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+    with tempfile.TemporaryDirectory(prefix="belated-workers-") as folder:
+        shared = os.path.join(folder, "limit")  # what workers count together
+        Limit.prepare(shared)
+        os.environ[SETTINGS] = json.dumps({**settings, "shared": shared})
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = os.path.join(folder, "metrics")
+        os.mkdir(os.environ["PROMETHEUS_MULTIPROC_DIR"])
         factory = "belated.service.serve:application"
         uvicorn.run(factory, factory=True, workers=workers, **options(host, port))
 
