@@ -62,8 +62,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(ledger: str, folder: Path, *options: str, command: str = "serve", port: int = 0) -> Iterator[Server]:
-    """`belated serve` on a ledger, ready; killed at the end if it still runs."""
+def serving(
+    ledger: str, folder: Path, *options: str, command: str = "serve", port: int = 0, wait: bool = True
+) -> Iterator[Server]:
+    """`belated serve` on a ledger, ready unless one does not wait; killed at the end if it still runs."""
     port = port or free_port()
     log = folder / f"server-{port}.log"
     where = ["--ledger", ledger] if command == "serve" else []
@@ -73,7 +75,8 @@ def serving(ledger: str, folder: Path, *options: str, command: str = "serve", po
         )
     server = Server(process, port, log)
     try:
-        server.wait_until_ready()
+        if wait:
+            server.wait_until_ready()
         yield server
     finally:
         server.kill()

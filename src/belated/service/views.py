@@ -12,7 +12,7 @@ from belated.live.summary import ArmSummary, summarised
 from belated.live.values import BILLION
 from belated.live.version import Standing, evidence, standing
 from belated.live.waits import Curve, kaplan_meier, to_come
-from belated.live_charts import MOST, OTHERS, POOLED, Belief, History, Steps, nice
+from belated.live_shown import MOST, OTHERS, POOLED, Belief, History, Steps, nice
 from belated.service import problems
 from belated.service.drawing import Drawing
 
