@@ -179,6 +179,28 @@ def test_refusals_name_the_field(
     assert client.get("/v1/experiments").json()[0]["asked"] == 0
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "detail"),
+    [
+        (EXPERIMENTS, {"name": "n", "arms": "a"}, "arms: must be a list, got a text"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a"]}, "arms: its length must be at least 2"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a", 7]}, "arms[1]: must be a text, got a whole number"),
+        (EXPERIMENTS, {"name": "n"}, "arms: is missing"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "flor": 0.1}, "flor: there is no such field"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "policy": "tompson"},
+         "policy: unknown policy 'tompson'; did you mean 'thompson'?"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "silence": "7d"},
+         "silence: unknown silence '7d'; there are pending, {\"after\": …}"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "prior": [1]}, "prior: must have 2 entries"),
+        (DECISIONS, {"id": "17"}, "id: must be a UUID"),
+        (DECISIONS, {"count": 0}, "count: must be at least 1"),
+        ("/v1/outcomes", [{"decision": "17", "reward": 1}], "[0].decision: must be a UUID"),
+    ],
+)  # fmt: skip
+def test_refusals_are_plain_words(path: str, body: Any, detail: str, client: TestClient) -> None:
+    assert client.post(path, json=body).json()["detail"] == detail
+
+
 JSON = {"content-type": "application/json"}
 
 

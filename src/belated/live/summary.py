@@ -73,7 +73,7 @@ def summarised(connection: Connection, at: Standing, settings: Settings, clock: 
     """The summary of a standing."""
     now = max(clock, at.last_asked)
     arms = _arms(at, settings, now)
-    leader = _leader(arms)
+    leader = _leader(arms, evidence(at)[1])
     forecast = _forecast(connection, at, sum(arm.pending for arm in arms), now)
     whole = Summary(
         name=at.experiment.name,
@@ -129,9 +129,9 @@ def _arms(at: Standing, settings: Settings, now: int) -> list[ArmSummary]:
     ]
 
 
-def _leader(arms: list[ArmSummary]) -> ArmSummary | None:
-    """The arm most likely the best, once anything is known."""
-    if not any(arm.observed for arm in arms):
+def _leader(arms: list[ArmSummary], seen: np.ndarray) -> ArmSummary | None:
+    """The arm most likely the best, once anything is known: where silence is a failure, once a window has closed."""
+    if not seen.any():
         return None
     return max((arm for arm in arms if arm.status != "retired"), key=lambda arm: arm.best, default=None)
 
@@ -173,7 +173,7 @@ def _verdict(whole: Summary, leader: ArmSummary | None) -> str:
     if leader is None:
         return f"nothing is known yet; {waiting}"
     chance = "more than 0.999" if leader.best > 0.999 else f"{leader.best:.3g}"
-    return f"{leader.name} leads with P = {chance}; {waiting}; choosing it now risks {loss(leader.loss)} per visitor"
+    return f"{leader.name} leads with P = {chance}; {waiting}; stopping now risks {loss(leader.loss)} per visitor"
 
 
 def _waiting(whole: Summary) -> str:

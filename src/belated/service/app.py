@@ -164,7 +164,7 @@ class Service:
     def _refused(self, error: Exception, id: str, route: Route | None, scope: Scope) -> Response:
         if isinstance(error, TimeoutError):
             error = Problem(503, "unavailable", f"no answer after {TIME:g} seconds", headers={"Retry-After": "1"})
-        problem = problems.of(error)
+        problem = problems.of(error, route.form if route is not None else None)
         if problem.kind == "unavailable":
             log.warning("request %s: %s", id, error)
         if problem.status == 500:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import Any
 
 import msgspec
@@ -11,6 +10,7 @@ from starlette.responses import Response
 
 from belated.inputs import InvalidInput
 from belated.live import errors
+from belated.service.refusals import plainly
 
 STATUS: dict[type[Exception], int] = {
     InvalidInput: 422,
@@ -76,7 +76,7 @@ class Problem(Exception):
         return Response(body, self.status, headers=self.headers, media_type="application/problem+json")
 
 
-def of(error: Exception) -> Problem:
+def of(error: Exception, form: Any = None) -> Problem:
     """The problem that an exception is to a client; what we did not foresee is ours, and says nothing of itself."""
     if isinstance(error, Problem):
         return error
@@ -90,7 +90,7 @@ def of(error: Exception) -> Problem:
         headers = {"Retry-After": "60"} if status == 503 else {}
         return Problem(status, error.kind, str(error), error.field, headers)
     if isinstance(error, msgspec.ValidationError):
-        field, message = _located(str(error))
+        field, message = plainly(error, form)
         return Problem(422, "invalid-input", f"{field}: {message}" if field else message, field)
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
         return Problem(400, "not-json", f"the body is not JSON: {error}")
@@ -101,13 +101,3 @@ def in_a_list(name: str, error: Exception) -> Problem:
     """The problem of one experiment among others that have none. The log has the cause."""
     log.error("the experiment %r cannot be shown", name, exc_info=error)
     return of(error)
-
-
-def _located(text: str) -> tuple[str | None, str]:
-    """The field and the message of msgspec's "… - at `$.field`"."""
-    match = re.fullmatch(r"(.*?)(?: - at `(?:key in )?\$\.?(.*?)`)?", text, flags=re.DOTALL)
-    message, field = (match[1], match[2]) if match else (text, None)
-    named = re.search(r"(?:unknown field|required field) `([^`]+)`", message)
-    if named:
-        field = f"{field}.{named[1]}" if field else named[1]
-    return field or None, message[0].lower() + message[1:]
