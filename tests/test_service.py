@@ -183,7 +183,7 @@ def test_refusals_name_the_field(
     ("path", "body", "detail"),
     [
         (EXPERIMENTS, {"name": "n", "arms": "a"}, "arms: must be a list, got a text"),
-        (EXPERIMENTS, {"name": "n", "arms": ["a"]}, "arms: its length must be at least 2"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a"]}, "arms: must have at least 2 entries"),
         (EXPERIMENTS, {"name": "n", "arms": ["a", 7]}, "arms[1]: must be a text, got a whole number"),
         (EXPERIMENTS, {"name": "n"}, "arms: is missing"),
         (EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "flor": 0.1}, "flor: there is no such field"),

@@ -171,7 +171,8 @@ def _verdict(whole: Summary, leader: ArmSummary | None) -> str:
     """What a person would say of it."""
     waiting = _waiting(whole)
     if leader is None:
-        return f"nothing is known yet; {waiting}"
+        heard = whole.observed and any(arm.status != "retired" for arm in whole.arms)
+        return f"{'no window has closed yet' if heard else 'nothing is known yet'}; {waiting}"
     chance = "more than 0.999" if leader.best > 0.999 else f"{leader.best:.3g}"
     return f"{leader.name} leads with P = {chance}; {waiting}; stopping now risks {loss(leader.loss)} per visitor"
 

@@ -18,7 +18,10 @@ _KINDS = {
 _SIZES = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _PLAIN: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"expected `([^`]+)`, got `(\w+)`", lambda said: f"must be {_kinds(said[1])}, got {_kinds(said[2])}"),
-    (r"expected `\w+` of length ([<>]=?) (\d+)", lambda said: f"its length must be {_SIZES[said[1]]} {said[2]}"),
+    (
+        r"expected `(\w+)` of length ([<>]=?) (\d+)",
+        lambda said: f"must have {_SIZES[said[2]]} {_many(said[3], said[1])}",
+    ),
     (r"expected `\w+` of length (\d+)(?:, got \d+)?", lambda said: f"must have {said[1]} entries"),
     (r"expected `str` matching regex .*", lambda said: "must be a UUID"),  # the one pattern that forms have
     (r"expected `\w+` ([<>]=?) ([\d.]+)", lambda said: f"must be {_SIZES[said[1]]} {float(said[2]):g}"),
@@ -50,6 +53,11 @@ def plainly(error: msgspec.ValidationError, form: Any = None) -> tuple[str | Non
         if found:
             return field or None, words(found)
     return field or None, said
+
+
+def _many(count: str, kind: str) -> str:
+    one, more = ("entry", "entries") if kind == "array" else ("character", "characters")
+    return f"{count} {one if count == '1' else more}"
 
 
 def _kinds(union: str) -> str:
