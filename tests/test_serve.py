@@ -148,6 +148,40 @@ def test_killed_in_the_middle_nothing_acknowledged_is_lost(
             assert fold.strays(connection) == []
 
 
+def test_a_full_disk_is_not_ready(tmp_path: Path) -> None:
+    """On a disk of three megabytes, which only the server has; once there is room again it goes on by itself."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o size=3m none "{disk}" && exec "$@"', "sh"]
+    if subprocess.run([*mount, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a disk")
+    with serving(f"sqlite:///{disk}/ledger.db", tmp_path, "--quiet", before=mount) as server:
+
+        def answers(path: str, wanted: int) -> http.client.HTTPMessage:
+            deadline = time.monotonic() + 30
+            while True:
+                connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+                with contextlib.closing(connection):
+                    connection.request("GET", path)
+                    answer = connection.getresponse()
+                    if answer.status == wanted:
+                        return answer.headers
+                assert time.monotonic() < deadline, (path, answer.status)
+                time.sleep(0.05)
+
+        ballast = Path(f"/proc/{server.process.pid}/root{disk}/ballast")
+        with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        refused = answers("/readyz", 503)
+        assert refused["content-type"] == "application/problem+json"
+        assert refused["retry-after"] == "1"
+        answers("/healthz", 200)
+        answers("/v1/experiments", 200)
+        ballast.unlink()
+        answers("/readyz", 200)
+
+
 def test_log_lines_are_json_without_keys_or_units(tmp_path: Path) -> None:
     ledger = f"sqlite:///{tmp_path}/ledger.db"
     with live.open(ledger) as shop:
