@@ -98,6 +98,13 @@ def test_the_service_itself(client: TestClient) -> None:
         assert route.method.lower() in description["paths"][route.path]
 
 
+def test_a_look_at_the_head_alone(client: TestClient) -> None:
+    for path in ("/", "/healthz", "/readyz", "/v1/experiments", "/openapi.json"):
+        assert client.head(path).status_code == 200
+    assert client.head(DECISIONS).status_code == 405
+    assert client.put("/v1/experiments").headers["allow"] == "GET, HEAD, POST"
+
+
 def test_every_answer_is_guarded_by_headers(client: TestClient) -> None:
     for answer in (client.get("/healthz"), client.get("/nowhere"), client.post("/v1/experiments", json={})):
         assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -139,8 +139,10 @@ class Service:
         if place is None:
             raise Problem(404, "not-found", "there is nothing at this address")
         route = place.routes.get(scope["method"])
+        if route is None and scope["method"] == "HEAD":  # the server leaves out the body
+            route = place.routes.get("GET")
         if route is None:
-            allowed = ", ".join(sorted(place.routes))
+            allowed = ", ".join(sorted(place.routes.keys() | ({"HEAD"} if "GET" in place.routes else set())))
             raise Problem(405, "method-not-allowed", f"this address takes {allowed}", headers={"Allow": allowed})
         return route, dict(zip(place.names, map(_text, given), strict=True))
 
