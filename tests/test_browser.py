@@ -104,11 +104,13 @@ def test_create_decide_tell_watch_and_stop(server: Server, visit: Visit) -> None
     page.get_by_label("Arms, one a line").fill("red\ngreen")
     page.get_by_label("it is a failure, after a time").check()
     page.get_by_label("That time").fill("7d")
+    page.get_by_label("Until then, a decision counts").select_option("not at all")
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("button <b>&</b>")
     expect(page.locator("#verdict")).to_contain_text("nothing is known yet", ignore_case=True)
 
     with Client(server.url) as client:
+        assert client.summary("button <b>&</b>")["reading"] == "wait"
         decisions = [client.ask("button <b>&</b>") for _ in range(20)]
         for decision in decisions[:10]:
             client.tell(decision.id, 1)

@@ -194,8 +194,8 @@ def test_silence_that_is_a_failure_is_one_at_the_windows_end_and_not_before(shop
 
 
 def test_an_open_window_does_not_flatter(shop: Ledger, clock: Clock) -> None:
-    """Successes come early and failures late, so a decision counts when its window has closed, whatever came."""
-    test = shop.create("checkout", arms=["red", "green"], silence=live.Failure(after="7d"))
+    """Successes come early and failures late, so who waits counts a decision when its window has closed."""
+    test = shop.create("checkout", arms=["red", "green"], silence=live.Failure(after="7d"), reading="wait")
     for each in test.ask_many(10)[:3]:
         test.tell(each.id, 1)
     summary = test.summary()

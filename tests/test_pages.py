@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from belated import live, live_charts, live_shown
 from belated.live import Experiment, Ledger
+from belated.live.summary import without_reading
 from belated.service import drawing, keys, reference, views
 from belated.service.app import Service
 from belated.service.forms import DECODERS
@@ -127,6 +128,22 @@ def test_a_window_is_drawn_and_what_it_took_for_failures_is_said(
     assert "is a failure after 1d" in text(page)
     assert f"{test.summary().arms[0].assumed} by silence" in page
     assert "Dotted: the end of the window" in page
+
+
+def test_what_is_read_of_silence_is_drawn_and_said(client: TestClient, shop: Ledger, clock: Clock) -> None:
+    arms: dict[str, Any] = {"means": {"a": 0.6, "b": 0.4}, "days": 8, "a_day": 40}
+    summary = filled(shop, clock, "reads", silence=live.Failure(after="4d"), **arms).summary()
+    page = client.get("/experiments/reads").text
+    assert "is a failure after 4d; read until then" in text(page)
+    assert re.search(r'id="chart-learned"><h3>[^<]*</h3><svg class="chart"', page)
+    assert summary.learned is not None
+    assert f"learned from {summary.learned.conversions:,}." in page
+    assert f"{without_reading(summary)}." in text(page)
+    for arm in summary.arms:
+        assert f"{arm.successes:.0f} {arm.trials:,.0f} " in text(page)
+    filled(shop, clock, "waits", silence=live.Failure(after="4d"), reading="wait", **arms)
+    page = client.get("/experiments/waits").text
+    assert not any(word in page for word in ("read until then", 'id="chart-learned"', 'id="waited"', "Counts as"))
 
 
 def test_names_are_escaped_wherever_they_stand(client: TestClient, shop: Ledger) -> None:

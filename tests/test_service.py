@@ -36,7 +36,8 @@ def client(service: Service) -> Iterator[TestClient]:
 
 
 def test_an_experiment_from_first_to_last(client: TestClient) -> None:
-    assert made(client, silence={"after": "7d"}, floor=0.1)["silence"] == "7d"
+    begun = made(client, silence={"after": "7d"}, floor=0.1)
+    assert (begun["silence"], begun["reading"], begun["learned"]["conversions"]) == ("7d", "silence", 0)
     first = client.post("/v1/experiments/checkout/decisions", json={"unit": "user-17"})
     assert first.status_code == 201
     decision = first.json()
@@ -125,6 +126,7 @@ REFUSED: list[tuple[str, str, Any, int, str, str | None]] = [
     ("POST", EXPERIMENTS, {"name": "new", "arms": ["a", "a"]}, 422, "invalid-input", "arms"),
     ("POST", EXPERIMENTS, {"name": "n\u0007", "arms": ["a", "b"]}, 422, "invalid-input", "name"),
     ("POST", EXPERIMENTS, {"name": "checkout", "arms": ["a", "b"]}, 409, "conflict", "name"),
+    ("POST", EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "reading": "silence"}, 422, "invalid-input", "reading"),
     ("POST", EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "silence": {"after": "soon"}}, 422, "invalid-input",
      "silence.after"),
     ("POST", EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "flor": 0.1}, 422, "invalid-input", "flor"),

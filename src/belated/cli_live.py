@@ -40,6 +40,12 @@ def create(
     silence: Annotated[
         str, typer.Option(help="What a missing outcome means: pending, or a failure after a time such as 7d.")
     ] = "pending",
+    reading: Annotated[
+        str | None,
+        typer.Option(
+            help="What is pending within that time counts: silence, as far as it tells; or wait, nothing yet."
+        ),
+    ] = None,
     policy: Annotated[str, typer.Option(help="thompson, ucb1 or split.")] = "thompson",
     sticky: Annotated[bool, typer.Option("--sticky", help="Each unit keeps its one decision.")] = False,
     floor: Annotated[float, typer.Option(help="The smallest share that every active arm gets.")] = 0.0,
@@ -64,6 +70,7 @@ def create(
             floor=floor,
             prior=common[-1] if common else (1.0, 1.0),
             priors=own,
+            reading=reading,
         )
         print(f"{made.name}: {', '.join(made.arms())}")
 

@@ -247,6 +247,30 @@ def waits(
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
 
 
+def learned(
+    curves: Mapping[str, Steps],
+    colours: Mapping[str, int],
+    *,
+    window: int | None = None,
+    theme: Theme = LIGHT,
+    legend: bool = True,
+) -> Any:
+    """The share of conversions that has come within a time, as it was learned from those seen so far."""
+    end = window or max(curve.times[-1] for curve in curves.values())
+    unit, scale = _unit(end)
+    rows = [
+        {"arm": name, "at": at / scale, "level": round(level, 4)}
+        for name, curve in curves.items()
+        for at, level in [(0.0, 0.0), *zip(curve.times, curve.levels, strict=True)]
+    ]
+    looks = _looks({name: colours.get(name, -1) for name in curves}, theme, legend)
+    x = _since(f"{unit} since the decision", end / scale)
+    y = alt.Y("level:Q", title="of the successes has come", scale=alt.Scale(domain=[0, 1]), axis=_shares(4))
+    lines = alt.Chart(inline(rows)).mark_line(strokeWidth=2)
+    encoded = lines.encode(x=x, y=y, color=looks.colour, strokeDash=looks.dash)
+    return encoded.properties(width=WIDTH, height=HEIGHT)
+
+
 def _thinned(curve: Steps, last: float) -> list[tuple[float, float]]:
     """The curve at no more than 70 of its steps, from 0 to `last`."""
     times, levels = np.array(curve.times), np.array(curve.levels)

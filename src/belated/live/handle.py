@@ -32,14 +32,16 @@ class Ledger(Engine):
         floor: float = 0.0,
         prior: tuple[float, float] = (1.0, 1.0),
         priors: dict[str, tuple[float, float]] | None = None,
+        reading: str | None = None,
     ) -> Experiment:
         """A new experiment. `prior` is the Beta prior of every arm, `priors` those of some arms of their own.
 
         `silence` says what a missing outcome means; with `sticky` each unit keeps its one decision; `floor` is the
-        smallest share that every active arm gets.
+        smallest share that every active arm gets. Where silence is a failure after a window, `reading` says what a
+        decision counts before: by default "silence", as far as it has had the time to convert; or "wait", nothing yet.
         """
         values.name("name", name)
-        settings = Settings(policy, silence or Pending(), sticky, floor, prior)
+        settings = Settings(policy, silence or Pending(), sticky, floor, prior, reading)
         names = _arm_names(arms)
         own = {arm: checked_prior(pair) for arm, pair in (priors or {}).items()}
         for arm in own:

@@ -99,7 +99,7 @@ def _asks(connection: Connection, asks: list[Ask], moves: Moves) -> list[Any]:
             answers.append(refusal)
             continue
         fresh.append(row)
-        moves.asked(row, experiments[row.experiment].grain)
+        moves.asked(row, experiments[row.experiment])
         if ask.repeated:
             known[row.id] = row
         if ask.sticky and row.unit is not None:
@@ -169,8 +169,8 @@ def _tells(connection: Connection, tells: list[Tell], moves: Moves) -> list[Any]
             answers.append(refusal)
             continue
         if after is not None:
-            moves.told(decision, before, experiment.grain, -1)
-            moves.told(decision, after, experiment.grain)
+            moves.told(decision, before, experiment, -1)
+            moves.told(decision, after, experiment)
             standing[tell.decision] = after
             fresh.append(after)
         answers.append(status)

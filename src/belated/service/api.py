@@ -208,6 +208,7 @@ async def create(asked: Asked) -> Json:
         floor=form.floor,
         prior=form.prior,
         priors=form.priors,
+        reading=form.reading,
     )
     return await _standing(asked, experiment, 201)
 

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, quote
 from starlette.responses import RedirectResponse, Response
 
 from belated.live import Experiment, Ledger, ledger
+from belated.live.summary import without_reading
 from belated.service import reference, request, views, words
 from belated.service.drawing import PEN
 from belated.service.guard import COOKIE
@@ -225,6 +226,7 @@ def _told(view: View) -> dict[str, Any]:
     verdict = view.summary.verdict
     return {
         "verdict": f"{verdict[0].upper()}{verdict[1:]}" if view.summary.leader is None else verdict,
+        "waited": without_reading(view.summary),
         "low": min(arm.low for arm in arms),
         "high": max(arm.high for arm in arms),
         "captions": words.captions(view.summary, min(views.LEADERS, len(arms)), view.row.failure_after),

@@ -10,7 +10,7 @@ from belated.live import Experiment, Ledger, Summary, ledger
 from belated.live.ledger import STANDING, Connection, ExperimentRow
 from belated.live.summary import ArmSummary, summarised
 from belated.live.values import BILLION
-from belated.live.version import Standing, evidence, standing
+from belated.live.version import Standing, posterior, standing
 from belated.live.waits import Curve, kaplan_meier, to_come
 from belated.live_shown import MOST, OTHERS, POOLED, Belief, History, Steps, nice
 from belated.service import problems
@@ -135,18 +135,26 @@ def drawing(shown: View, home: Ledger) -> Drawing:
         curves, coming = _waits(connection, shown, exact, now)
     ripe = None if window is None else now - window
     leaders = [str(colour) for colour, _ in shown.top[:LEADERS]]
-    return Drawing(_beliefs(shown), history, leaders, ripe, curves, window, coming)
+    return Drawing(_beliefs(shown), history, leaders, ripe, curves, window, coming, _learned(shown))
 
 
 def _beliefs(shown: View) -> list[Belief]:
-    total, seen = evidence(shown.at)
+    a, b = posterior(shown.at)
     beliefs = []
     for place, colour in sorted(shown.colours.items()):
-        arm, row = shown.summary.arms[place], shown.at.arms[place]
-        a = row.prior_a + float(total[place])
-        b = row.prior_b + float(seen[place] - total[place])
-        beliefs.append(Belief(str(colour), colour, a, b, arm.low, arm.high))
+        arm = shown.summary.arms[place]
+        beliefs.append(Belief(str(colour), colour, float(a[place]), float(b[place]), arm.low, arm.high))
     return beliefs
+
+
+def _learned(shown: View) -> dict[str, Steps]:
+    """The curve by which silence is read: of all arms, and of those shown apart that have one of their own."""
+    learned = shown.summary.learned
+    if learned is None or not learned.levels:
+        return {}
+    own = {str(colour): learned.arms[arm.name] for colour, arm in shown.top if arm.name in learned.arms}
+    ages = [(place + 0.5) * learned.step for place in range(len(learned.levels))]
+    return {name: Steps(ages, levels) for name, levels in {**dict(sorted(own.items())), POOLED: learned.levels}.items()}
 
 
 # --- What happened ---
