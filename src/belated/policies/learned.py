@@ -24,7 +24,7 @@ class LearnedState(NamedTuple):
     fresh: np.ndarray  # by arm, open block and parity of the lag bin: conversions not yet in `events`
     counted: np.ndarray  # by arm and open block: conversions in `events`
     closed: np.ndarray  # pulls and ones of the closed blocks, by arm
-    waiting: np.ndarray  # ones of the open blocks, by arm
+    waiting: np.ndarray  # ones of the open blocks that are complete, by arm
     events: np.ndarray  # by arm and lag bin, of `curve`
     risk: np.ndarray
     aged: np.ndarray  # by arm and bin of age: the open pulls
@@ -54,7 +54,8 @@ class LearnedState(NamedTuple):
         else:
             place = block % (bins + 1)
             self.ones[arm, place] += reward
-            self.waiting[arm] += reward
+            if block < self.blocks[0]:  # those of a block whose silence is not read yet are read with it
+                self.waiting[arm] += reward
             self.fresh[arm, place, min((t - s) // self.width, bins - 1) % 2] += 1.0
         settle(self, arm)
 
@@ -83,6 +84,8 @@ def age(state: LearnedState) -> None:
                 state.counted[arm, place] += fresh
                 state.events[arm, k - 1] += fresh
                 state.risk[arm, k - 1] += state.counted[arm, place]
+            else:
+                state.waiting[arm] += state.ones[arm, place]
             if k < bins:
                 state.aged[arm, k] = state.pulls[arm, place]
                 continue
