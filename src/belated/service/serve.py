@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -30,7 +31,8 @@ def application() -> Service:
     gc.set_threshold(100_000, 50, 100)  # requests leave no cycles: looking for some costs a twentieth of the time
     sys.setswitchinterval(0.001)  # the writer's thread waits no longer for its turn
     limits = Limits(rate=given["rate"])
-    return Service(lambda: live.open(given["ledger"]), limits=limits, loopback=given["loopback"])
+    counts = None if given["counts"] is None else Path(given["counts"])
+    return Service(lambda: live.open(given["ledger"]), limits=limits, loopback=given["loopback"], counts=counts)
 
 
 def run(
@@ -53,12 +55,13 @@ def run(
             message = f"{host} can be reached from elsewhere: make a key first, with `belated keys create --role admin`"
             raise InvalidInput("host", message)
     refuse_taken(host, port)
-    os.environ[SETTINGS] = json.dumps({"ledger": ledger, "rate": rate, "log": log, "loopback": loopback})
+    settings = {"ledger": ledger, "rate": rate, "log": log, "loopback": loopback, "counts": None}
     if workers == 1:
+        os.environ[SETTINGS] = json.dumps(settings)
         uvicorn.run(application(), **options(host, port))
         return
     with tempfile.TemporaryDirectory(prefix="belated-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        os.environ[SETTINGS] = json.dumps({**settings, "counts": folder})
         factory = "belated.service.serve:application"
         uvicorn.run(factory, factory=True, workers=workers, **options(host, port))
 

@@ -1,0 +1,85 @@
+"""Limits of time. One timer serves them all: a timer for each request would cost as much as a tenth of its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from types import TracebackType
+from typing import Any
+
+PAUSE = 0.01  # seconds between two looks at least
+
+
+class Watch:
+    """Cancels the tasks whose time is over."""
+
+    def __init__(self) -> None:
+        self._limits: set[Limit] = set()
+        self._next: asyncio.TimerHandle | None = None
+        self._look_at = 0.0
+
+    def within(self, seconds: float) -> Limit:
+        """A context that raises TimeoutError if what is in it takes longer."""
+        return Limit(self, time.monotonic() + seconds)
+
+    def add(self, limit: Limit) -> None:
+        self._limits.add(limit)
+        if self._next is None or limit.end < self._look_at:
+            self._plan(limit.end)
+
+    def remove(self, limit: Limit) -> None:
+        self._limits.discard(limit)
+
+    def _plan(self, end: float) -> None:
+        if self._next is not None:
+            self._next.cancel()
+        self._look_at = end
+        wait = max(PAUSE, end - time.monotonic())
+        self._next = asyncio.get_running_loop().call_later(wait, self._look)
+
+    def _look(self) -> None:
+        self._next = None
+        now = time.monotonic()
+        for limit in [limit for limit in self._limits if limit.end <= now]:
+            self._limits.discard(limit)
+            limit.pass_()
+        if self._limits:
+            self._plan(min(limit.end for limit in self._limits))
+
+
+class Limit:
+    """The time that a part of a task may take."""
+
+    __slots__ = ("_before", "_passed", "_task", "_watch", "end")
+
+    def __init__(self, watch: Watch, end: float):
+        self.end = end
+        self._watch = watch
+        self._task: asyncio.Task[Any] | None = None
+        self._passed = False
+        self._before = 0  # cancellations by others
+
+    def lift(self) -> None:
+        """Let it take as long as it takes."""
+        self._watch.remove(self)
+
+    def pass_(self) -> None:
+        """The time is over."""
+        if self._task is not None:
+            self._passed = True
+            self._before = self._task.cancelling()
+            self._task.cancel()
+
+    def __enter__(self) -> Limit:
+        self._task = asyncio.current_task()
+        self._watch.add(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._watch.remove(self)
+        if self._passed and self._task is not None:
+            others = self._task.uncancel() > self._before
+            if kind is asyncio.CancelledError and not others:
+                raise TimeoutError from error
