@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from belated.live import ledger
@@ -15,33 +15,31 @@ class Moves:
     """The changes of totals, buckets and lags that a batch makes."""
 
     def __init__(self) -> None:
-        self._changes: dict[str, dict[tuple[int, ...], list[int]]] = {
-            "totals": defaultdict(lambda: [0, 0, 0]),
-            "buckets": defaultdict(lambda: [0, 0, 0]),
-            "lags": defaultdict(lambda: [0]),
-        }
+        self._buckets: defaultdict[tuple[int, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
+        self._lags: Counter[tuple[int, ...]] = Counter()
 
     def asked(self, decision: DecisionRow, grain: int) -> None:
-        self._count(decision, grain, (1, 0, 0))
+        self._buckets[decision.experiment, decision.asked_at // grain, decision.arm][0] += 1
 
     def told(self, decision: DecisionRow, outcome: OutcomeRow | None, grain: int, sign: int = 1) -> None:
         """An outcome now stands, or with sign -1 stands no longer; one without a reward never did."""
         if outcome is None or outcome.reward is None:
             return
-        self._count(decision, grain, (0, sign, sign * outcome.reward))
-        lag = max(0, outcome.heard // grain - decision.asked_at // grain)
-        self._changes["lags"][decision.experiment, decision.arm, lag][0] += sign
-
-    def _count(self, decision: DecisionRow, grain: int, counts: tuple[int, int, int]) -> None:
-        total = self._changes["totals"][decision.experiment, decision.arm]
-        bucket = self._changes["buckets"][decision.experiment, decision.asked_at // grain, decision.arm]
-        for place, count in enumerate(counts):
-            total[place] += count
-            bucket[place] += count
+        bucket = decision.asked_at // grain
+        counts = self._buckets[decision.experiment, bucket, decision.arm]
+        counts[1] += sign
+        counts[2] += sign * outcome.reward
+        self._lags[decision.experiment, decision.arm, max(0, outcome.heard // grain - bucket)] += sign
 
     def apply(self, connection: Connection) -> None:
-        for table in _NAMES:
-            ledger.add(connection, table, {key: tuple(counts) for key, counts in self._changes[table].items()})
+        totals: defaultdict[tuple[int, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
+        for (experiment, _, arm), counts in self._buckets.items():
+            total = totals[experiment, arm]
+            for place, count in enumerate(counts):
+                total[place] += count
+        ledger.add(connection, "totals", totals)
+        ledger.add(connection, "buckets", self._buckets)
+        ledger.add(connection, "lags", {key: (count,) for key, count in self._lags.items()})
 
 
 class Difference(NamedTuple):

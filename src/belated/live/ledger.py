@@ -8,7 +8,7 @@ what its transaction reads, and if a key then collides with another writer's, al
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import resources
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -353,7 +353,7 @@ def _upsert(table: str) -> str:
 _UPSERTS = {table: _upsert(table) for table in _ADD}
 
 
-def add(connection: Connection, table: str, changes: dict[tuple[int, ...], tuple[int, ...]]) -> None:
+def add(connection: Connection, table: str, changes: Mapping[tuple[int, ...], Sequence[int]]) -> None:
     """Move the sums of a table. In the order of the keys, so that two writers cannot wait for each other."""
     rows = [(*key, *counts) for key, counts in sorted(changes.items()) if any(counts)]
     if rows:

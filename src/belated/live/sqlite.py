@@ -15,6 +15,7 @@ from belated.live.errors import LiveError, Unavailable, WrongLedger
 from belated.live.ledger import Collision
 from belated.live.pool import Pool
 
+WIDEST = 64  # rows of one statement
 PATIENCE = 30.0  # seconds that a writer waits for those of other processes
 
 
@@ -36,7 +37,7 @@ class SqliteConnection:
         return [row for key in keys for row in execute(one, (key,))]
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Many rows in few statements, of 64, 32, … 1 rows each: each statement gives other threads a turn."""
+        """Many rows in few statements: each of them gives other threads a turn."""
         execute = self.raw.execute
         try:
             for start, size in _portions(len(rows) if " VALUES " in sql else 0):
@@ -53,13 +54,9 @@ class SqliteConnection:
 
 
 def _portions(count: int) -> Iterator[tuple[int, int]]:
-    """Where portions of 64, 32, … 1 start that make up `count`, with their sizes."""
-    start, size = 0, 64
-    while start < count:
-        while size > count - start:
-            size //= 2
-        yield start, size
-        start += size
+    """Where portions of at most WIDEST start that make up `count`, with their sizes."""
+    for start in range(0, count, WIDEST):
+        yield start, min(WIDEST, count - start)
 
 
 @cache
@@ -129,7 +126,7 @@ class SqliteStore:
 
     def connect(self) -> sqlite3.Connection:
         raw = sqlite3.connect(
-            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
             if _is_ours(raw):

@@ -52,6 +52,14 @@ class Limits(NamedTuple):
     bodies: int = LARGEST_MANY
 
 
+def _late() -> Problem:
+    return Problem(503, "unavailable", f"no answer after {TIME:g} seconds", headers={"Retry-After": "1"})
+
+
+def _slow() -> Problem:
+    return Problem(408, "too-slow", f"the body had not come after {PATIENCE:g} seconds")
+
+
 class Place(NamedTuple):
     """The routes of one path, by method, and the names of its parameters."""
 
@@ -112,6 +120,8 @@ class Service:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open the ledger."""
+        import belated.live.posterior  # noqa: F401, what the first ask would otherwise wait for
+
         self.ledger = self._open_ledger()
         self.ledger.writer.committed = self.counted.committed
         self.bridge = Bridge(self.ledger.writer, loop)
@@ -126,7 +136,7 @@ class Service:
         route: Route | None = None
         try:
             route, path = self._found(scope)
-            with self._watch.within(TIME) as limit:
+            with self._watch.within(TIME, _late) as limit:
                 response = await self._answered(route, path, headers, scope, receive, limit)
         except Exception as error:
             response = self._refused(error, id, route, scope)
@@ -175,19 +185,15 @@ class Service:
         form = None
         if route.form is not None:
             largest = self.limits.bodies if route.path == "/v1/outcomes" else self.limits.body
-            try:
-                with self._watch.within(PATIENCE):
-                    whole = await request.body(scope, receive, largest)
-            except TimeoutError:
-                raise Problem(408, "too-slow", f"the body had not come after {PATIENCE:g} seconds") from None
+            limit.change(PATIENCE, _slow)
+            whole = await request.body(scope, receive, largest)
+            limit.change(TIME, _late)
             form = DECODERS[route.form].decode(whole)
         if route.slow:
             limit.lift()
         return await route.answer(Asked(self, scope, access, path, form, receive))
 
     def _refused(self, error: Exception, id: str, route: Route | None, scope: Scope) -> Response:
-        if isinstance(error, TimeoutError):
-            error = Problem(503, "unavailable", f"no answer after {TIME:g} seconds", headers={"Retry-After": "1"})
         problem = problems.of(error)
         if problem.kind == "unavailable":
             log.warning("request %s: %s", id, error)

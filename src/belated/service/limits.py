@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -18,9 +19,9 @@ class Watch:
         self._next: asyncio.TimerHandle | None = None
         self._look_at = 0.0
 
-    def within(self, seconds: float) -> Limit:
-        """A context that raises TimeoutError if what is in it takes longer."""
-        return Limit(self, time.monotonic() + seconds)
+    def within(self, seconds: float, error: Callable[[], Exception]) -> Limit:
+        """A context that raises that error if what is in it takes longer."""
+        return Limit(self, seconds, error)
 
     def add(self, limit: Limit) -> None:
         self._limits.add(limit)
@@ -50,14 +51,21 @@ class Watch:
 class Limit:
     """The time that a part of a task may take."""
 
-    __slots__ = ("_before", "_passed", "_task", "_watch", "end")
+    __slots__ = ("_before", "_error", "_passed", "_task", "_watch", "end")
 
-    def __init__(self, watch: Watch, end: float):
-        self.end = end
+    def __init__(self, watch: Watch, seconds: float, error: Callable[[], Exception]):
+        self.end = time.monotonic() + seconds
+        self._error = error
         self._watch = watch
         self._task: asyncio.Task[Any] | None = None
         self._passed = False
         self._before = 0  # cancellations by others
+
+    def change(self, seconds: float, error: Callable[[], Exception]) -> None:
+        """From now on, another limit."""
+        self.end = time.monotonic() + seconds
+        self._error = error
+        self._watch.add(self)
 
     def lift(self) -> None:
         """Let it take as long as it takes."""
@@ -82,4 +90,4 @@ class Limit:
         if self._passed and self._task is not None:
             others = self._task.uncancel() > self._before
             if kind is asyncio.CancelledError and not others:
-                raise TimeoutError from error
+                raise self._error() from None
