@@ -7,15 +7,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from belated.live.errors import LiveError, Unavailable, WrongLedger
-from belated.live.ledger import Collision
+from belated.live.ledger import Collision, widened
 from belated.live.pool import Pool
 
-WIDEST = 64  # rows of one statement
 PATIENCE = 30.0  # seconds that a writer waits for those of other processes
 
 
@@ -40,30 +38,14 @@ class SqliteConnection:
         """Many rows in few statements: each of them gives other threads a turn."""
         execute = self.raw.execute
         try:
-            for start, size in _portions(len(rows) if " VALUES " in sql else 0):
-                values = [value for row in rows[start : start + size] for value in row]
-                execute(_widened(sql, len(rows[0]), size), values)
-            if " VALUES " not in sql:
-                self.raw.executemany(sql, rows)
+            for one, values in widened(sql, rows):
+                execute(one, values)
         except sqlite3.IntegrityError as error:
             raise Collision(str(error)) from None
 
     def script(self, sql: str) -> None:
         for statement in _statements(sql):
             self.raw.execute(statement)
-
-
-def _portions(count: int) -> Iterator[tuple[int, int]]:
-    """Where portions of at most WIDEST start that make up `count`, with their sizes."""
-    for start in range(0, count, WIDEST):
-        yield start, min(WIDEST, count - start)
-
-
-@cache
-def _widened(sql: str, columns: int, rows: int) -> str:
-    """An insertion of one row as one of several."""
-    one = f"({', '.join('?' * columns)})"
-    return sql.replace(f"VALUES {one}", f"VALUES {', '.join([one] * rows)}")
 
 
 def _statements(sql: str) -> Iterator[str]:
