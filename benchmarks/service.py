@@ -68,12 +68,10 @@ async def echo(scope, receive, send):  # type: ignore[no-untyped-def]
 
 def serve_echo(port: int, workers: int) -> None:
     """Serve the echo until told to stop."""
-    import uvicorn
-
-    from belated.service.serve import options
+    from belated.service.serve import run_several
 
     sys.path.insert(0, str(Path(__file__).parent))
-    uvicorn.run("service:echo", workers=workers, lifespan="off", **options("127.0.0.1", port))
+    run_several("service:echo", "127.0.0.1", port, workers, lifespan="off")
 
 
 class Running(NamedTuple):

@@ -66,6 +66,9 @@ class Bridge:
                 future.set_result(answer)
         self._enough = len(batch) + len(self._waiting)
         if self._enough > 1:
-            self._plan = self._loop.call_later(LINGER, self._hand_in)
+            self._plan = self._loop.call_soon(self._linger)  # once they have their answers
         else:
             self._hand_in()
+
+    def _linger(self) -> None:
+        self._plan = self._loop.call_later(LINGER, self._hand_in)
