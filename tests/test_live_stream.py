@@ -130,10 +130,10 @@ def test_when_they_come_moves_the_forecast_alone(new_ledger: Callable[[], str]) 
     chains = stream(chance)
 
     def after(handles: int) -> str:
-        read = [END - 20 * HOUR]
+        read = [END]  # no outcome is heard before its decision
 
         def clock() -> float:
-            read[0] = min(END, read[0] + chance.randrange(HOUR))
+            read[0] = min(END + 20 * HOUR, read[0] + chance.randrange(HOUR))
             return read[0] / 1000
 
         return summary(

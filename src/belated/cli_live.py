@@ -14,7 +14,8 @@ import typer
 from belated.inputs import InvalidInput
 
 if TYPE_CHECKING:
-    from belated.live import Decision, Ledger
+    from belated.live import Decision, Ledger, Summary
+    from belated.live.ledger import ExperimentRow
 
 app = typer.Typer(
     help="Run an experiment: ask for decisions now, tell their outcomes whenever they come.", no_args_is_help=True
@@ -149,17 +150,18 @@ def status(
 ) -> None:
     """Show where an experiment stands, arm by arm, or list all experiments."""
     from belated import screen_live
+    from belated.live import Experiment
 
     with _opened(ledger) as home:
         if name is not None:
             summary = home.get(name).summary()
             print(_json(summary.to_dict())) if as_json else screen_live.standing(summary)
             return
-        summaries = [experiment.summary() for experiment in home.experiments()]
+        found = home.each(Experiment.summary)
     if as_json:
-        print(_json([summary.to_dict() for summary in summaries]))
+        print(_json([_listed(row, each) for row, each in found]))
     else:
-        screen_live.experiments(summaries)
+        screen_live.experiments(found)
 
 
 @app.command()
@@ -347,6 +349,12 @@ def _decision(decision: Decision) -> dict[str, Any]:
 
 def _curve(law: Any) -> dict[str, Any]:
     return {"delays": list(law.delays), "levels": list(law.levels)}
+
+
+def _listed(row: ExperimentRow, found: Summary | Exception) -> dict[str, Any]:
+    if isinstance(found, Exception):
+        return {"name": row.name, "status": row.status, "problem": str(found)}
+    return found.to_dict()
 
 
 def _json(value: Any) -> str:

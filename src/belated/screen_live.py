@@ -17,16 +17,24 @@ from belated.live.values import BILLION, iso, spoken
 from belated.live.words import span
 
 
-def experiments(summaries: Sequence[Summary]) -> None:
-    """A line an experiment."""
-    if not summaries:
+def experiments(found: Sequence[tuple[ExperimentRow, Summary | Exception]]) -> None:
+    """A line an experiment, and below them what is wrong with those that cannot be read."""
+    if not found:
         output.print("There is no experiment yet; `belated live create` makes one.")
         return
     made = table("experiment", "status", "policy", "silence", "arms", "asked", "observed", "pending", "leader")
-    for each in summaries:
+    for row, each in found:
+        if isinstance(each, Exception):
+            made.add_row(escape(row.name), row.status, "cannot be read", *[""] * 6)
+            continue
         counts = (f"{len(each.arms):,}", f"{each.asked:,}", f"{each.observed:,}", f"{each.pending:,}")
         made.add_row(escape(each.name), each.status, each.policy, each.silence, *counts, escape(each.leader or ""))
     output.print(made)
+    for _, each in found:
+        if isinstance(each, Exception):
+            errors.print(escape(f"error: {str(each) or type(each).__name__}"))
+    for text in {each.notice: None for _, each in found if isinstance(each, Summary)}:
+        notice(text)
 
 
 def standing(summary: Summary) -> None:
@@ -46,6 +54,7 @@ def standing(summary: Summary) -> None:
         made.add_row(escape(arm.name), arm.status, *cells, style=style)
     output.print(made)
     output.print(escape(summary.verdict))
+    notice(summary.notice)
 
 
 def waits(found: Waits) -> None:
@@ -62,6 +71,13 @@ def waits(found: Waits) -> None:
     output.print(
         "Of all asked, and of those that come, by Kaplan and Meier: what is pending has waited at least its age."
     )
+    notice(found.notice)
+
+
+def notice(text: str | None) -> None:
+    """What is wrong with the time, if anything is."""
+    if text:
+        errors.print(escape(f"{text[0].upper()}{text[1:]}."))
 
 
 def _curve(law: Observed | None, unit: int) -> tuple[str, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from belated.inputs import InvalidInput, nearest
 from belated.live import ledger, values
-from belated.live.engine import Engine
-from belated.live.errors import Conflict
+from belated.live.engine import Done, Engine
+from belated.live.errors import Conflict, Unavailable
 from belated.live.experiment import Experiment
 from belated.live.ledger import ArmRow, Connection, ExperimentRow, Store
 from belated.live.settings import MOST_ARMS, Pending, Settings, Silence, checked_prior, refuse_floor
@@ -88,6 +88,23 @@ class Ledger(Engine):
         with self.store.reading() as connection:
             rows = ledger.experiments(connection)
         return [self._kept(row) for row in rows]
+
+    def each(self, what: Callable[[Experiment], Done]) -> list[tuple[ExperimentRow, Done | Exception]]:
+        """What each experiment comes to, the oldest first, or what it fails with: one of them hides no other.
+
+        A store that cannot be reached fails as a whole.
+        """
+        with self.store.reading() as connection:
+            rows = ledger.experiments(connection)
+        found: list[tuple[ExperimentRow, Done | Exception]] = []
+        for row in rows:
+            try:
+                found.append((row, what(self._kept(row))))
+            except Unavailable:
+                raise
+            except Exception as error:
+                found.append((row, error))
+        return found
 
     def _kept(self, row: ExperimentRow) -> Experiment:
         return self._known.setdefault(row.name, Experiment(self, row))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -70,6 +71,15 @@ def _refuse_at_sight(path: Path) -> None:
         raise WrongLedger("ledger", "it is not an SQLite database")
 
 
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file is at that place, if any."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _is_ours(raw: sqlite3.Connection) -> bool:
     """Whether the database is a ledger, or empty: one of something else is refused soon, and left as it is."""
     names = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -96,12 +106,13 @@ class SqliteStore:
     tokens: ClassVar[dict[str, str]] = {"bytes": "BLOB", "clustered": "WITHOUT ROWID"}
 
     def __init__(self, path: str):
-        self.path = path
+        self.path = path and os.path.abspath(path)
         if not path or path == ":memory:":
             raise WrongLedger("ledger", "needs a file, such as sqlite:///shop.db")
         _refuse_at_sight(Path(path).absolute())
         with _plainly():
             self._writer = self.connect()
+            self._file = _identity(self.path)
             self._writer.execute("PRAGMA busy_timeout = 0")  # its patience is our own
         self._readers = Pool(self._connect_reader)
         self._sweeper = Sweeper(self)
@@ -128,6 +139,7 @@ class SqliteStore:
     @contextmanager
     def writing(self) -> Iterator[SqliteConnection]:
         with _plainly():
+            self._refuse_moved()
             with _transaction(self._writer, "BEGIN IMMEDIATE"):
                 yield SqliteConnection(self._writer)
             self._sweeper.finish(self._writer)
@@ -136,8 +148,15 @@ class SqliteStore:
 
     @contextmanager
     def reading(self) -> Iterator[SqliteConnection]:
-        with _plainly(), self._readers.borrowed() as raw, _transaction(raw, "BEGIN"):
-            yield SqliteConnection(raw)
+        with _plainly():
+            self._refuse_moved()
+            with self._readers.borrowed() as raw, _transaction(raw, "BEGIN"):
+                yield SqliteConnection(raw)
+
+    def _refuse_moved(self) -> None:
+        """Refuse to go on with a file that is no longer at its place: what is written there is lost with the handle."""
+        if _identity(self.path) != self._file:
+            raise Unavailable("ledger", "its file has been moved, removed or replaced; put it back, or start again")
 
     def tables(self, connection: Any) -> set[str]:
         return {name for (name,) in connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from belated.live import ledger
+from belated.live.errors import notice
 from belated.live.ledger import Connection
 from belated.live.settings import Settings, silence_to_text
 from belated.live.values import BILLION, iso, moment
@@ -57,6 +58,7 @@ class Summary(NamedTuple):
     leader: str | None
     to_come: Forecast
     verdict: str
+    notice: str | None = None  # what is wrong with the time at which it was made
 
     def to_dict(self) -> dict[str, Any]:
         """The form over HTTP and in files: numbers, texts, lists and dicts."""
@@ -67,10 +69,11 @@ class Summary(NamedTuple):
         return whole
 
 
-def summarised(connection: Connection, at: Standing, settings: Settings, now: int) -> Summary:
+def summarised(connection: Connection, at: Standing, settings: Settings, clock: int) -> Summary:
     """The summary of a standing."""
+    now = max(clock, at.last_asked)
     arms = _arms(at, settings, now)
-    leader = _leader(arms)
+    leader = _leader(arms, evidence(at)[1])
     forecast = _forecast(connection, at, sum(arm.pending for arm in arms), now)
     whole = Summary(
         name=at.experiment.name,
@@ -85,6 +88,7 @@ def summarised(connection: Connection, at: Standing, settings: Settings, now: in
         leader=leader.name if leader else None,
         to_come=forecast,
         verdict="",
+        notice=notice(clock, at.last_asked),
     )
     return whole._replace(verdict=_verdict(whole, leader))
 
@@ -125,9 +129,9 @@ def _arms(at: Standing, settings: Settings, now: int) -> list[ArmSummary]:
     ]
 
 
-def _leader(arms: list[ArmSummary]) -> ArmSummary | None:
-    """The arm most likely the best, once anything is known."""
-    if not any(arm.observed for arm in arms):
+def _leader(arms: list[ArmSummary], seen: np.ndarray) -> ArmSummary | None:
+    """The arm most likely the best, once anything is known: where silence is a failure, once a window has closed."""
+    if not seen.any():
         return None
     return max((arm for arm in arms if arm.status != "retired"), key=lambda arm: arm.best, default=None)
 
@@ -167,9 +171,10 @@ def _verdict(whole: Summary, leader: ArmSummary | None) -> str:
     """What a person would say of it."""
     waiting = _waiting(whole)
     if leader is None:
-        return f"nothing is known yet; {waiting}"
+        heard = whole.observed and any(arm.status != "retired" for arm in whole.arms)
+        return f"{'no window has closed yet' if heard else 'nothing is known yet'}; {waiting}"
     chance = "more than 0.999" if leader.best > 0.999 else f"{leader.best:.3g}"
-    return f"{leader.name} leads with P = {chance}; {waiting}; choosing it now risks {loss(leader.loss)} per visitor"
+    return f"{leader.name} leads with P = {chance}; {waiting}; stopping now risks {loss(leader.loss)} per visitor"
 
 
 def _waiting(whole: Summary) -> str:

@@ -34,8 +34,13 @@ class Standing(NamedTuple):
 NOTHING = Sums(0, 0, 0)
 
 
-def standing(connection: Connection, row: ExperimentRow, now: int) -> Standing:
-    """The standing as of `now`; a window that has closed by then is closed, whether or not anyone has looked since."""
+def standing(connection: Connection, row: ExperimentRow, clock: int) -> Standing:
+    """The standing as of now, by the clock and never before the last decision.
+
+    A window that has closed by then is closed, whether or not anyone has looked since.
+    """
+    last_asked = ledger.last_asked(connection, row.id)
+    now = max(clock, last_asked)
     arms = ledger.arms(connection, row.id)
     totals = ledger.totals(connection, row.id)
     young: dict[int, Sums] = {}
@@ -46,7 +51,7 @@ def standing(connection: Connection, row: ExperimentRow, now: int) -> Standing:
         arms,
         [totals.get(arm.arm, NOTHING) for arm in arms],
         [young.get(arm.arm, NOTHING) for arm in arms],
-        ledger.last_asked(connection, row.id),
+        last_asked,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,11 @@ from belated.live import Experiment, values
 from belated.live.engine import Told
 from belated.live.experiment import Decision
 from belated.live.judge import Stale
+from belated.live.ledger import ExperimentRow
 from belated.live.settings import silence_from_text
 from belated.live.summary import Summary
-from belated.service import forms
+from belated.service import forms, problems
+from belated.service.problems import Problem
 from belated.service.reply import Json
 from belated.service.request import Asked
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from belated.service.app import Service
 
 CHUNK = 1 << 16
+READY = 5.0  # seconds that a store may take to be written
 MEDIA = {"csv": "text/csv", "ndjson": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
 
 
@@ -109,7 +113,14 @@ async def overview(asked: Asked) -> Json:
 def summaries(asked: Asked) -> list[dict[str, Any]]:
     """The summaries of the experiments that the key is for."""
     only = asked.access.experiment
-    return [plain(each.summary()) for each in asked.service.ledger.experiments() if only in (None, each.name)]
+    found = asked.service.ledger.each(Experiment.summary)
+    return [_listed(row, each) for row, each in found if only in (None, row.name)]
+
+
+def _listed(row: ExperimentRow, found: Summary | Exception) -> dict[str, Any]:
+    if isinstance(found, Summary):
+        return plain(found)
+    return {"name": row.name, "status": row.status, "problem": problems.in_a_list(row.name, found).body()}
 
 
 async def summary(asked: Asked) -> Json:
@@ -134,7 +145,7 @@ async def waits(asked: Asked) -> Json:
     experiment = await asked.experiment()
     found = await asked.service.looking(experiment.waits, unit)
     arms = {name: _steps(law) for name, law in found.arms.items()}
-    return Json(forms.Curves(unit, _steps(found.pooled), arms))
+    return Json(forms.Curves(unit, _steps(found.pooled), arms, found.notice))
 
 
 def _steps(law: Any) -> forms.Steps | None:
@@ -227,8 +238,13 @@ async def alive(asked: Asked) -> Json:
 
 
 async def ready(asked: Asked) -> Json:
-    """The store can be read and written."""
-    await asked.service.bridge.answer(asked.service.nothing)
+    """The store can be written: something has been, within the last second."""
+    try:
+        async with asyncio.timeout(READY):
+            await asked.service.writable()
+    except TimeoutError:
+        message = f"the store has not taken anything for {READY:g} seconds"
+        raise Problem(503, "unavailable", message, headers={"Retry-After": "1"}) from None
     return Json({"status": "ok"})
 
 

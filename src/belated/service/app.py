@@ -20,14 +20,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 import belated
-from belated.live import Experiment, Ledger
+from belated.live import Experiment, Ledger, ledger
 from belated.live.judge import Do
 from belated.live.version import Version
 from belated.service import logs, openapi, pages, problems, request
 from belated.service.bridge import Bridge
+from belated.service.deadlines import Deadline, Watch
 from belated.service.forms import DECODERS
 from belated.service.guard import Guard
-from belated.service.limits import Limit, Watch
+from belated.service.kept import Kept
+from belated.service.limit import Limit
 from belated.service.metrics import Counted
 from belated.service.problems import Problem
 from belated.service.reply import GUARDS, Json
@@ -37,6 +39,7 @@ from belated.service.routes import Route, table
 PATIENCE = 10.0  # seconds for a body to come in
 TIME = 30.0  # seconds for the answer to it
 LOOKERS = 8  # readings of much at once
+PROVEN = 1.0  # seconds for which a proof that the store can be written holds
 LARGEST = 1_000_000  # bytes of a body
 LARGEST_MANY = 16_000_000  # of a body with many outcomes
 _ID = re.compile(rb"[\w.:-]{1,64}").fullmatch  # of a request, that may stand in a log
@@ -48,6 +51,7 @@ class Limits(NamedTuple):
     """What one client may take."""
 
     rate: float | None = None  # requests a second, by key or address; None: as many as it likes
+    shared: str | None = None  # the file by which several processes count them together
     body: int = LARGEST
     bodies: int = LARGEST_MANY
 
@@ -81,7 +85,6 @@ class Service:
         self._open_ledger = open_ledger
         self.limits = limits or Limits()
         self.counted = Counted(counts)
-        self.nothing = Do(lambda connection: None)
         api = table()
         self.description = msgspec.json.encode(openapi.description(api, belated.__version__))
         self._places = _places(api + pages.table())
@@ -93,6 +96,8 @@ class Service:
         self.bridge: Bridge
         self.guard: Guard
         self._lookers: anyio.CapacityLimiter
+        self._drawers: anyio.CapacityLimiter
+        self._proven: Kept[None] = Kept(PROVEN)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -107,6 +112,7 @@ class Service:
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         self._lookers = anyio.CapacityLimiter(LOOKERS)
+        self._drawers = anyio.CapacityLimiter(1)  # as there is one pen
         try:
             await run_in_threadpool(self.start, asyncio.get_running_loop())
         except Exception as error:
@@ -125,7 +131,9 @@ class Service:
         self.ledger = self._open_ledger()
         self.ledger.writer.committed = self.counted.committed
         self.bridge = Bridge(self.ledger.writer, loop)
-        self.guard = Guard(self.ledger, rate=self.limits.rate, loopback=self._loopback)
+        rate = self.limits.rate
+        limit = None if rate is None else Limit(rate, self.limits.shared)
+        self.guard = Guard(self.ledger, limit=limit, loopback=self._loopback)
 
     # --- One request ---
 
@@ -136,8 +144,8 @@ class Service:
         route: Route | None = None
         try:
             route, path = self._found(scope)
-            with self._watch.within(TIME, _late) as limit:
-                response = await self._answered(route, path, headers, scope, receive, limit)
+            with self._watch.within(TIME, _late) as deadline:
+                response = await self._answered(route, path, headers, scope, receive, deadline)
         except Exception as error:
             response = self._refused(error, id, route, scope)
         if isinstance(response, Json):
@@ -167,8 +175,10 @@ class Service:
         if place is None:
             raise Problem(404, "not-found", "there is nothing at this address")
         route = place.routes.get(scope["method"])
+        if route is None and scope["method"] == "HEAD":  # the server leaves out the body
+            route = place.routes.get("GET")
         if route is None:
-            allowed = ", ".join(sorted(place.routes))
+            allowed = ", ".join(sorted(place.routes.keys() | ({"HEAD"} if "GET" in place.routes else set())))
             raise Problem(405, "method-not-allowed", f"this address takes {allowed}", headers={"Allow": allowed})
         return route, dict(zip(place.names, map(_text, given), strict=True))
 
@@ -179,25 +189,25 @@ class Service:
         headers: dict[bytes, bytes],
         scope: Scope,
         receive: Receive,
-        limit: Limit,
+        deadline: Deadline,
     ) -> Any:
         access = await self.guard.admitted(scope, headers, route)
         form = None
         if route.form is not None:
             largest = self.limits.bodies if route.path == "/v1/outcomes" else self.limits.body
-            limit.change(PATIENCE, _slow)
+            deadline.change(PATIENCE, _slow)
             whole = await request.body(scope, receive, largest)
-            limit.change(TIME, _late)
+            deadline.change(TIME, _late)
             form = DECODERS[route.form].decode(whole)
         if route.slow:
-            limit.lift()
+            deadline.lift()
         return await route.answer(Asked(self, scope, access, path, form, receive))
 
     def _refused(self, error: Exception, id: str, route: Route | None, scope: Scope) -> Response:
-        problem = problems.of(error)
+        problem = problems.of(error, route.form if route is not None else None)
         if problem.kind == "unavailable":
             log.warning("request %s: %s", id, error)
-        if problem.kind == "internal":
+        if problem.status == 500:
             log.error("request %s failed", id, exc_info=error)
         for_a_person = route.page if route is not None else b"text/html" in dict(scope["headers"]).get(b"accept", b"")
         return pages.refusal(problem, scope) if for_a_person else problem.response()
@@ -207,6 +217,17 @@ class Service:
     async def looking(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """What a call gives that reads much. Few run at once, so that they leave threads to those who decide."""
         return await anyio.to_thread.run_sync(call, *arguments, limiter=self._lookers)
+
+    async def drawing(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """What a call gives that waits for the pen."""
+        return await anyio.to_thread.run_sync(call, *arguments, limiter=self._drawers)
+
+    async def writable(self) -> None:
+        """Find out that the store can be written, by a commit that changes nothing; it says so a second long."""
+        await self._proven.current(None, self._prove)
+
+    async def _prove(self) -> None:
+        await self.bridge.answer(Do(ledger.touch))
 
     async def experiment(self, name: str) -> Experiment:
         """The experiment of that name."""

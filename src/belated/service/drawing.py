@@ -17,7 +17,7 @@ import threading
 import traceback
 from typing import Any, NamedTuple
 
-from belated.live_charts import Belief, History, Steps
+from belated.live_shown import Belief, History, Steps
 
 TIME = 20.0  # seconds until a drawing is given up
 

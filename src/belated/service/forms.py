@@ -103,7 +103,16 @@ class StatusOf(msgspec.Struct, omit_defaults=True):
 
     decision: str
     status: Literal[
-        "applied", "duplicate", "late", "revised", "invalid", "not-found", "conflict", "archived", "unavailable"
+        "applied",
+        "duplicate",
+        "late",
+        "revised",
+        "invalid",
+        "not-found",
+        "conflict",
+        "archived",
+        "unavailable",
+        "clock-ran-backwards",
     ]
     detail: str = ""
 
@@ -149,6 +158,15 @@ class Overview(msgspec.Struct):
     leader: str | None
     to_come: ToCome
     verdict: str
+    notice: str | None  # what is wrong with the time `at`, if anything is
+
+
+class Unreadable(msgspec.Struct):
+    """An experiment that this service cannot read; the others are not hidden by it."""
+
+    name: str
+    status: Literal["running", "stopped", "archived"]
+    problem: Trouble
 
 
 class Steps(msgspec.Struct):
@@ -164,6 +182,7 @@ class Curves(msgspec.Struct):
     unit: str
     pooled: Steps | None
     arms: dict[str, Steps | None]
+    notice: str | None  # what is wrong with the time as of which they are, if anything is
 
 
 class Trouble(msgspec.Struct, omit_defaults=True):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict
+import math
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from belated.live import Ledger
 from belated.service.keys import Access, Keys
+from belated.service.limit import Limit
 from belated.service.problems import Problem
 from belated.service.request import Scope
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from belated.service.routes import Route
 
 COOKIE = "belated_key"
-CLIENTS = 10_000  # whose rates are remembered
 _EVERYTHING = Access("admin")
 _LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
 _FORWARDED = {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
@@ -28,12 +27,11 @@ _FORWARDED = {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip
 class Guard:
     """Admits requests. Without any key, on loopback, everyone is an admin."""
 
-    def __init__(self, ledger: Ledger, *, rate: float | None, loopback: bool):
+    def __init__(self, ledger: Ledger, *, limit: Limit | None, loopback: bool):
         self._ledger = ledger
         self._loopback = loopback
         self._keys = Keys(ledger)
-        self._rate = rate
-        self._spent: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._limited = limit
         self._reading: asyncio.Future[None] | None = None
 
     async def admitted(self, scope: Scope, headers: dict[bytes, bytes], route: Route) -> Access:
@@ -89,19 +87,12 @@ class Guard:
             reading.exception()  # whoever waits for it will raise it; perhaps nobody does
 
     def _limit(self, client: str) -> None:
-        """A bucket of one second's requests for each client, refilled as time goes by."""
-        if self._rate is None:
+        if self._limited is None:
             return
-        now = time.monotonic()
-        left, then = self._spent.pop(client, (max(1.0, self._rate), now))
-        left = min(max(1.0, self._rate), left + (now - then) * self._rate)
-        self._spent[client] = (max(0.0, left - 1.0) if left >= 1.0 else left, now)
-        if len(self._spent) > CLIENTS:
-            self._spent.popitem(last=False)
-        if left < 1.0:
-            wait = max(1, round((1.0 - left) / self._rate))
-            message = f"more than {self._rate:g} requests a second"
-            raise Problem(429, "too-many-requests", message, headers={"Retry-After": str(wait)})
+        wait = self._limited.wait(client)
+        if wait > 0.0:
+            message = f"more than {self._limited.rate:g} requests a second"
+            raise Problem(429, "too-many-requests", message, headers={"Retry-After": str(math.ceil(wait))})
 
 
 def _is_json(media: bytes) -> bool:

@@ -77,7 +77,7 @@ class Protocol(HttpToolsProtocol):
         self._head = 0
         self._stop_watching()
         super().on_headers_complete()
-        if self.cycle is not None and self.cycle.scope is self.scope:
+        if self.cycle is not None and self.cycle.scope is self.scope and self.scope["method"] != "HEAD":
             self.scope["extensions"] = {WHOLE: partial(_answer, self.cycle)}  # type: ignore[dict-item]
 
     def on_message_complete(self) -> None:

@@ -19,6 +19,7 @@ from belated import live
 from belated.inputs import InvalidInput, number
 from belated.service import keys, logs
 from belated.service.app import Limits, Service
+from belated.service.limit import Limit
 from belated.service.protocol import Protocol
 
 SETTINGS = "BELATED_SERVICE"  # the environment variable by which workers are told
@@ -31,8 +32,8 @@ def application() -> Service:
     gc.freeze()  # what is imported stays
     gc.set_threshold(100_000, 50, 100)  # requests leave no cycles: looking for some costs a twentieth of the time
     sys.setswitchinterval(0.001)  # the writer's thread waits no longer for its turn
-    limits = Limits(rate=given["rate"])
-    counts = None if given["counts"] is None else Path(given["counts"])
+    limits = Limits(rate=given["rate"], shared=given.get("shared"))
+    counts = Path(given["counts"]) if "counts" in given else None
     return Service(lambda: live.open(given["ledger"]), limits=limits, loopback=given["loopback"], counts=counts)
 
 
@@ -56,13 +57,15 @@ def run(
             message = f"{host} can be reached from elsewhere: make a key first, with `belated keys create --role admin`"
             raise InvalidInput("host", message)
     refuse_taken(host, port)
-    settings = {"ledger": ledger, "rate": rate, "log": log, "loopback": loopback, "counts": None}
+    settings = {"ledger": ledger, "rate": rate, "log": log, "loopback": loopback}
     if workers == 1:
         os.environ[SETTINGS] = json.dumps(settings)
         uvicorn.run(application(), **options(host, port))
         return
-    with tempfile.TemporaryDirectory(prefix="belated-metrics-") as folder:
-        os.environ[SETTINGS] = json.dumps({**settings, "counts": folder})
+    with tempfile.TemporaryDirectory(prefix="belated-workers-") as folder:
+        shared = os.path.join(folder, "limit")  # what workers count together
+        Limit.prepare(shared)
+        os.environ[SETTINGS] = json.dumps({**settings, "shared": shared, "counts": folder})
         run_several("belated.service.serve:application", host, port, workers, factory=True)
 
 

@@ -84,7 +84,17 @@ def coming(whole: Summary) -> str:
     return f"{many}; some {forecast.expected:,.0f} are expected, half within {half} and nine in ten within {most}."
 
 
+def sentence(text: str) -> str:
+    """A text with a capital and a full stop.
+
+    >>> sentence("this it is")
+    'This it is.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 FILTERS = {
+    "sentence": sentence,
     "percent": percent,
     "rough": rough,
     "chance": chance,

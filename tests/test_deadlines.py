@@ -1,4 +1,4 @@
-"""Limits of time: what is in time passes, what is not is ended with its own error, and one timer serves all."""
+"""Deadlines of time: what is in time passes, what is not is ended with its own error, and one timer serves all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from belated.service.limits import Watch
+from belated.service.deadlines import Watch
 
 
 class Late(Exception):
@@ -23,7 +23,7 @@ def test_what_is_in_time_passes() -> None:
         watch = Watch()
         with watch.within(0.05, Late):
             await asyncio.sleep(0)
-        await asyncio.sleep(0.1)  # its limit has gone with it
+        await asyncio.sleep(0.1)  # its deadline has gone with it
         return 1
 
     assert asyncio.run(work()) == 1
@@ -43,11 +43,11 @@ def test_what_is_not_is_ended() -> None:
     assert [type(each) for each in asyncio.run(work())] == [Late, Later, Late]
 
 
-def test_a_limit_that_changes_and_one_that_is_lifted() -> None:
+def test_a_deadline_that_changes_and_one_that_is_lifted() -> None:
     async def work() -> list[str]:
         watch, ends = Watch(), []
-        with watch.within(30, Late) as limit:
-            limit.change(0.02, Later)
+        with watch.within(30, Late) as deadline:
+            deadline.change(0.02, Later)
             try:
                 await asyncio.sleep(5)
             except asyncio.CancelledError:
@@ -57,8 +57,8 @@ def test_a_limit_that_changes_and_one_that_is_lifted() -> None:
 
     async def lifted() -> str:
         watch = Watch()
-        with watch.within(0.02, Late) as limit:
-            limit.lift()
+        with watch.within(0.02, Late) as deadline:
+            deadline.lift()
             await asyncio.sleep(0.1)
         return "done"
 

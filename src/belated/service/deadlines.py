@@ -15,21 +15,21 @@ class Watch:
     """Cancels the tasks whose time is over."""
 
     def __init__(self) -> None:
-        self._limits: set[Limit] = set()
+        self._deadlines: set[Deadline] = set()
         self._next: asyncio.TimerHandle | None = None
         self._look_at = 0.0
 
-    def within(self, seconds: float, error: Callable[[], Exception]) -> Limit:
+    def within(self, seconds: float, error: Callable[[], Exception]) -> Deadline:
         """A context that raises that error if what is in it takes longer."""
-        return Limit(self, seconds, error)
+        return Deadline(self, seconds, error)
 
-    def add(self, limit: Limit) -> None:
-        self._limits.add(limit)
-        if self._next is None or limit.end < self._look_at:
-            self._plan(limit.end)
+    def add(self, deadline: Deadline) -> None:
+        self._deadlines.add(deadline)
+        if self._next is None or deadline.end < self._look_at:
+            self._plan(deadline.end)
 
-    def remove(self, limit: Limit) -> None:
-        self._limits.discard(limit)
+    def remove(self, deadline: Deadline) -> None:
+        self._deadlines.discard(deadline)
 
     def _plan(self, end: float) -> None:
         if self._next is not None:
@@ -41,14 +41,14 @@ class Watch:
     def _look(self) -> None:
         self._next = None
         now = time.monotonic()
-        for limit in [limit for limit in self._limits if limit.end <= now]:
-            self._limits.discard(limit)
-            limit.pass_()
-        if self._limits:
-            self._plan(min(limit.end for limit in self._limits))
+        for deadline in [deadline for deadline in self._deadlines if deadline.end <= now]:
+            self._deadlines.discard(deadline)
+            deadline.pass_()
+        if self._deadlines:
+            self._plan(min(deadline.end for deadline in self._deadlines))
 
 
-class Limit:
+class Deadline:
     """The time that a part of a task may take."""
 
     __slots__ = ("_before", "_error", "_passed", "_task", "_watch", "end")
@@ -62,7 +62,7 @@ class Limit:
         self._before = 0  # cancellations by others
 
     def change(self, seconds: float, error: Callable[[], Exception]) -> None:
-        """From now on, another limit."""
+        """From now on, another deadline."""
         self.end = time.monotonic() + seconds
         self._error = error
         self._watch.add(self)
@@ -78,7 +78,7 @@ class Limit:
             self._before = self._task.cancelling()
             self._task.cancel()
 
-    def __enter__(self) -> Limit:
+    def __enter__(self) -> Deadline:
         self._task = asyncio.current_task()
         self._watch.add(self)
         return self
