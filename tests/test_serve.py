@@ -16,13 +16,16 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from belated import live
 from belated.cli import main
 from belated.client import Client
+from belated.inputs import InvalidInput
 from belated.live import fold
 from belated.service import keys
+from belated.service.serve import refuse_taken
 from serving import BELATED, Server, free_port, serving
 
 ENDED = (0, -signal.SIGTERM)  # uvicorn hands the signal on once all is done
@@ -42,7 +45,33 @@ def test_two_workers_on_one_ledger(tmp_path: Path) -> None:
             with urllib.request.urlopen(f"{server.url}/metrics") as answer:
                 metrics = answer.read().decode()
             assert 'belated_decisions_total{experiment="checkout"} 80.0' in metrics
+        found = shared_out(server, 64)
+        assert len(found) == 2
+        assert min(found) > 10, found  # by chance alone this fails once in a hundred million runs
+        with pytest.raises(InvalidInput, match="Address already in use"):  # though it shares it with its own workers
+            refuse_taken("127.0.0.1", server.port)
         assert server.stop() in ENDED
+
+
+def shared_out(server: Server, many: int) -> list[int]:
+    """How many of so many new connections each worker has, once both are there."""
+    whole = psutil.Process(server.process.pid)
+    deadline = time.monotonic() + 30.0
+
+    def held(status: str) -> list[int]:
+        every = ([each.status for each in child.net_connections("tcp")] for child in whole.children(recursive=True))
+        return [count for count in (each.count(status) for each in every) if count]
+
+    while held(psutil.CONN_LISTEN) != [1, 1]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    opened = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(many)]
+    while sum(found := held(psutil.CONN_ESTABLISHED)) < many:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+    for each in opened:
+        each.close()
+    return found
 
 
 def test_workers_count_requests_together(tmp_path: Path) -> None:

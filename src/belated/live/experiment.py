@@ -63,25 +63,21 @@ class Experiment:
         pairs = zip(units or nothing, ids or nothing, strict=True)
         return self._home.carry_out([self.asking(unit=unit, id=id) for unit, id in pairs])
 
-    def asking(
-        self, *, unit: str | None = None, id: str | None = None, version: Version | None = None
-    ) -> Steps[Decision]:
-        """The steps of one ask: it yields the operation that the writer is to do, and is sent the answer.
-
-        With a `version` it reads nothing, and is Stale if that is out of date.
-        """
+    def asking(self, *, unit: str | None = None, id: str | None = None) -> Steps[Decision]:
+        """The steps of one ask: it yields the operation that the writer is to do, and is sent the answer."""
         while True:
-            used, ask = self._chosen(unit, id, version)
+            version = self._current(self._home.now())
             try:
-                asked: Asked = yield ask
-            except Stale:  # an arm or a status has changed since the arm was chosen
-                self._version = None
-                if version is not None:
-                    raise
+                asked: Asked = yield self.choice(version, unit=unit, id=id)
+            except Stale:
+                self.forget(version)
             else:
-                return self._decision(used, asked)
+                row = asked.row
+                name, at = self.arm_name(version, row), values.moment(row.asked_at)
+                return Decision(values.written(row.id), name, row.propensity, at, row.unit, asked.replayed)
 
-    def _chosen(self, unit: str | None, id: str | None, version: Version | None) -> tuple[Version, Ask]:
+    def choice(self, version: Version, *, unit: str | None = None, id: str | None = None) -> Ask:
+        """What the writer is to write: a choice from that posterior. It is refused as Stale if that is out of date."""
         home = self._home
         now = home.now()
         self._refuse_before(now)
@@ -90,19 +86,20 @@ class Experiment:
         elif self.settings.sticky:
             raise InvalidInput("unit", "a sticky experiment needs it")
         identity = values.new_identity(now) if id is None else values.identity("id", id)
-        version = version or self._current(now)
         arm, propensity = version.choose(home.rng) if version.active else (-1, 0.0)
         row = DecisionRow(identity, self.id, arm, now, propensity, unit)
-        return version, Ask(row, version.at.experiment.epoch, id is not None, self.settings.sticky)
+        return Ask(row, version.at.experiment.epoch, id is not None, self.settings.sticky)
 
-    def _decision(self, version: Version, asked: Asked) -> Decision:
-        row = asked.row
+    def forget(self, version: Version) -> None:
+        """Serve no more asks from that posterior: an arm or a status has changed since."""
+        if self._version is version:
+            self._version = None
+
+    def arm_name(self, version: Version, row: DecisionRow) -> str:
+        """The name of the arm of a decision."""
         if row.arm >= len(version.at.arms):  # an old decision for an arm that this version does not know yet
             version = self._load(self._home.now())
-        name = version.at.arms[row.arm].name
-        return Decision(
-            values.written(row.id), name, row.propensity, values.moment(row.asked_at), row.unit, asked.replayed
-        )
+        return version.at.arms[row.arm].name
 
     def tell(self, decision: str, reward: float, *, occurred_at: Any = None, revise: bool = False) -> str:
         """The outcome of a decision: "applied", or "late" after its window, or "duplicate" if it has it already.
@@ -128,9 +125,13 @@ class Experiment:
             return None
         return version
 
+    def ages(self, version: Version) -> bool:
+        """Whether that posterior had better be read again soon: most of its time is over."""
+        return self._home.ticks() >= version.loaded_at + 0.6 * self._home.refresh
+
     def refreshed(self) -> Version:
-        """A posterior that is fresh, its propensities known."""
-        version = self._current(self._home.now())
+        """A posterior read now, its propensities known."""
+        version = self._load(self._home.now())
         version.shares()
         return version
 

@@ -2,60 +2,63 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from typing import NamedTuple, TypeAlias
 
 from belated.live import ledger
 from belated.live.ledger import BINS, STANDING, SUMS, Connection, DecisionRow, ExperimentRow, OutcomeRow
 
+Sums: TypeAlias = defaultdict[tuple[int, ...], list[int]]
+
 
 class Moves:
-    """The changes of the sums that a batch makes."""
+    """The changes of the sums that a batch makes: kept by bucket, of which totals and blocks are made at its end."""
 
     def __init__(self) -> None:
-        self._changes = {table: _zeros(table) for table in SUMS}
-        self._totals, self._buckets, self._lags = (self._changes[table] for table in ("totals", "buckets", "lags"))
-        self._blocks, self._bins, self._fresh = (self._changes[table] for table in ("blocks", "bins", "fresh"))
+        self._experiments: dict[int, ExperimentRow] = {}
+        self._buckets: Sums = defaultdict(lambda: [0, 0, 0])
+        self._lags: Counter[tuple[int, ...]] = Counter()
+        self._converted: Counter[tuple[int, int, int, int]] = Counter()  # by experiment, block, arm and bin of the lag
 
     def asked(self, decision: DecisionRow, experiment: ExperimentRow) -> None:
-        for sums in self._sums(decision, experiment):
-            sums[0] += 1
+        self._experiments[experiment.id] = experiment
+        self._buckets[experiment.id, decision.asked_at // experiment.grain, decision.arm][0] += 1
 
     def told(self, decision: DecisionRow, outcome: OutcomeRow | None, experiment: ExperimentRow, sign: int = 1) -> None:
         """An outcome now stands, or with sign -1 stands no longer; one without a reward never did."""
         if outcome is None or outcome.reward is None:
             return
-        sums = self._sums(decision, experiment)
-        for each in sums:
-            each[1] += sign
-            each[2] += sign * outcome.reward
-        id, arm, grain, window = experiment.id, decision.arm, experiment.grain, experiment.failure_after
-        self._lags[id, arm, max(0, outcome.heard // grain - decision.asked_at // grain)][0] += sign
-        wait = max(0, outcome.heard - decision.asked_at)
+        self._experiments[experiment.id] = experiment
+        id, arm, bucket = experiment.id, decision.arm, decision.asked_at // experiment.grain
+        counts = self._buckets[id, bucket, arm]
+        counts[1] += sign
+        counts[2] += sign * outcome.reward
+        self._lags[id, arm, max(0, outcome.heard // experiment.grain - bucket)] += sign
+        wait, window = max(0, outcome.heard - decision.asked_at), experiment.failure_after
         if window is not None and wait < window and outcome.reward > 0:
-            width = experiment.width
-            bin = wait // width
-            edge = decision.asked_at // width + bin + 2  # then that bin is over for the whole block
-            sums[2][3] += sign
-            self._bins[id, arm, bin][0] += sign
-            self._fresh[id, edge, arm, bin][0] += sign
-
-    def _sums(self, decision: DecisionRow, experiment: ExperimentRow) -> list[list[int]]:
-        """What counts a decision and its outcome: total, bucket and, if there is a window, block."""
-        id, arm, at = experiment.id, decision.arm, decision.asked_at
-        sums = [self._totals[id, arm], self._buckets[id, at // experiment.grain, arm]]
-        if experiment.failure_after is not None:
-            sums.append(self._blocks[id, at // experiment.width, arm])
-        return sums
+            self._converted[id, decision.asked_at // experiment.width, arm, wait // experiment.width] += sign
 
     def apply(self, connection: Connection) -> None:
-        for table, changes in self._changes.items():
-            ledger.add(connection, table, {key: tuple(counts) for key, counts in changes.items()})
-
-
-def _zeros(table: str) -> dict[tuple[int, ...], list[int]]:
-    nothing = [0] * len(ledger.columns(table)[1])
-    return defaultdict(nothing.copy)
+        totals: Sums = defaultdict(lambda: [0, 0, 0])
+        blocks: Sums = defaultdict(lambda: [0, 0, 0, 0])
+        bins: Counter[tuple[int, ...]] = Counter()
+        fresh: Counter[tuple[int, ...]] = Counter()
+        for (id, bucket, arm), counts in self._buckets.items():
+            experiment = self._experiments[id]
+            into = [totals[id, arm]]
+            if experiment.failure_after is not None:
+                into.append(blocks[id, bucket * experiment.grain // experiment.width, arm])
+            for sums in into:
+                for place, count in enumerate(counts):
+                    sums[place] += count
+        for (id, block, arm, bin), count in self._converted.items():
+            blocks[id, block, arm][3] += count
+            bins[id, arm, bin] += count
+            fresh[id, block + bin + 2, arm, bin] += count  # from then on that bin is over for the whole block
+        for table, moved in (("totals", totals), ("buckets", self._buckets), ("blocks", blocks)):
+            ledger.add(connection, table, moved)
+        for table, counted in (("lags", self._lags), ("bins", bins), ("fresh", fresh)):
+            ledger.add(connection, table, {key: (count,) for key, count in counted.items()})
 
 
 class Difference(NamedTuple):

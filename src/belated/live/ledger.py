@@ -8,8 +8,9 @@ what its transaction reads, and if a key then collides with another writer's, al
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from importlib import resources
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -353,6 +354,25 @@ def every_decision(
 # --- Writing ----------------------------------------------------------------------------------------------------------
 
 
+WIDEST = 64  # rows of one statement
+
+
+def widened(sql: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Statements, with their values, that do for many rows what `sql` does for one: an insertion takes several."""
+    if " VALUES " not in sql:
+        yield from ((sql, row) for row in rows)
+        return
+    for start in range(0, len(rows), WIDEST):
+        portion = rows[start : start + WIDEST]
+        yield _wide(sql, len(rows[0]), len(portion)), [value for row in portion for value in row]
+
+
+@cache
+def _wide(sql: str, columns: int, rows: int) -> str:
+    one = f"({', '.join('?' * columns)})"
+    return sql.replace(f"VALUES {one}", f"VALUES {', '.join([one] * rows)}")
+
+
 def _insert(table: str, columns: Iterable[str]) -> str:
     names = list(columns)
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
@@ -403,7 +423,7 @@ def _upsert(table: str) -> str:
 _UPSERTS = {table: _upsert(table) for table in SUMS}
 
 
-def add(connection: Connection, table: str, changes: dict[tuple[int, ...], tuple[int, ...]]) -> None:
+def add(connection: Connection, table: str, changes: Mapping[tuple[int, ...], Sequence[int]]) -> None:
     """Move the sums of a table. In the order of the keys, so that two writers cannot wait for each other."""
     rows = [(*key, *counts) for key, counts in sorted(changes.items()) if any(counts)]
     if rows:

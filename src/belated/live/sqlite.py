@@ -8,12 +8,11 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from belated.live.errors import LiveError, Unavailable, WrongLedger
-from belated.live.ledger import Collision
+from belated.live.ledger import Collision, widened
 from belated.live.pool import Pool
 
 PATIENCE = 30.0  # seconds that a writer waits for those of other processes
@@ -37,37 +36,17 @@ class SqliteConnection:
         return [row for key in keys for row in execute(one, (key,))]
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Many rows in few statements, of 64, 32, … 1 rows each: each statement gives other threads a turn."""
+        """Many rows in few statements: each of them gives other threads a turn."""
         execute = self.raw.execute
         try:
-            for start, size in _portions(len(rows) if " VALUES " in sql else 0):
-                values = [value for row in rows[start : start + size] for value in row]
-                execute(_widened(sql, len(rows[0]), size), values)
-            if " VALUES " not in sql:
-                self.raw.executemany(sql, rows)
+            for one, values in widened(sql, rows):
+                execute(one, values)
         except sqlite3.IntegrityError as error:
             raise Collision(str(error)) from None
 
     def script(self, sql: str) -> None:
         for statement in _statements(sql):
             self.raw.execute(statement)
-
-
-def _portions(count: int) -> Iterator[tuple[int, int]]:
-    """Where portions of 64, 32, … 1 start that make up `count`, with their sizes."""
-    start, size = 0, 64
-    while start < count:
-        while size > count - start:
-            size //= 2
-        yield start, size
-        start += size
-
-
-@cache
-def _widened(sql: str, columns: int, rows: int) -> str:
-    """An insertion of one row as one of several."""
-    one = f"({', '.join('?' * columns)})"
-    return sql.replace(f"VALUES {one}", f"VALUES {', '.join([one] * rows)}")
 
 
 def _statements(sql: str) -> Iterator[str]:
@@ -140,7 +119,7 @@ class SqliteStore:
 
     def connect(self) -> sqlite3.Connection:
         raw = sqlite3.connect(
-            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
             if _is_ours(raw):

@@ -9,9 +9,11 @@ import os
 import socket
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from belated import live
 from belated.inputs import InvalidInput, number
@@ -31,7 +33,8 @@ def application() -> Service:
     gc.set_threshold(100_000, 50, 100)  # requests leave no cycles: looking for some costs a twentieth of the time
     sys.setswitchinterval(0.001)  # the writer's thread waits no longer for its turn
     limits = Limits(rate=given["rate"], shared=given.get("shared"))
-    return Service(lambda: live.open(given["ledger"]), limits=limits, loopback=given["loopback"])
+    counts = Path(given["counts"]) if "counts" in given else None
+    return Service(lambda: live.open(given["ledger"]), limits=limits, loopback=given["loopback"], counts=counts)
 
 
 def run(
@@ -62,11 +65,38 @@ def run(
     with tempfile.TemporaryDirectory(prefix="belated-workers-") as folder:
         shared = os.path.join(folder, "limit")  # what workers count together
         Limit.prepare(shared)
-        os.environ[SETTINGS] = json.dumps({**settings, "shared": shared})
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = os.path.join(folder, "metrics")
-        os.mkdir(os.environ["PROMETHEUS_MULTIPROC_DIR"])
-        factory = "belated.service.serve:application"
-        uvicorn.run(factory, factory=True, workers=workers, **options(host, port))
+        os.environ[SETTINGS] = json.dumps({**settings, "shared": shared, "counts": folder})
+        run_several("belated.service.serve:application", host, port, workers, factory=True)
+
+
+def run_several(application: str, host: str, port: int, workers: int, **more: Any) -> None:
+    """Run an application in several processes."""
+    config = uvicorn.Config(application, workers=workers, **more, **options(host, port))
+    with Shared.bound(host, port) as own:
+        Multiprocess(config, sockets=[own]).run()
+
+
+class Shared(socket.socket):
+    """An address that each process listens at for itself: handed to another process, it is opened there anew.
+
+    So the kernel shares connections out. Where all accept from one queue, the first to wake may take them all.
+    """
+
+    @classmethod
+    def bound(cls, host: str, port: int) -> Shared:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return cls._at(family, kind, protocol, address)
+
+    @classmethod
+    def _at(cls, family: int, kind: int, protocol: int, address: Any) -> Shared:
+        own = cls(family, kind, protocol)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        own.bind(address)
+        return own
+
+    def __reduce__(self) -> Any:
+        return Shared._at, (self.family, self.type, self.proto, self.getsockname())
 
 
 def options(host: str, port: int) -> dict[str, Any]:
