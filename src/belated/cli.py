@@ -6,17 +6,21 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer._click.exceptions import ClickException  # typer does not export its base class of usage errors
 
 from belated import cli_live, cli_service
 from belated.inputs import InvalidInput, nearest
+
+if TYPE_CHECKING:
+    from belated.paper import Experiment
+    from belated.report import Report
 
 app = typer.Typer(
     help="Bandits for rewards that arrive late.",
@@ -65,27 +69,45 @@ def paper(
     resume: Resume = False,
 ) -> None:
     """Run the paper's experiments, test its claims, and write a report."""
-    from belated import cluster, console, report, screen
-    from belated.paper import experiments, run
+    from belated import report, screen
+    from belated.paper import experiments
 
     _refuse_unusable(out)
-    chosen = experiments(instance=fixed_instance, replications=replications)
-    if experiment:
-        known = {name for each in chosen for name in (each.name, each.sweep) if name}
-        for name in experiment:
-            if name not in known:
-                raise nearest("experiment", "experiment", name, known)
-        chosen = [each for each in chosen if each.name in experiment or each.sweep in experiment]
-    with _unfinished(out, resume) as keep:
-        with cluster.dask(dask) as executor, console.progress() as show:
-            results, provenance = run(chosen, seed=seed, workers=workers, executor=executor, keep=keep, progress=show)
-        whole = report.of_paper(results, provenance)
-        with console.waiting("drawing the figures"):
-            written = whole.write(out)
+    chosen = _named(experiments(instance=fixed_instance, replications=replications), experiment)
+    options = {"seed": seed, "workers": workers}
+    whole, written = _studied(chosen, report.of_paper, out, dask=dask, resume=resume, **options)
     screen.finals(whole)
     screen.verdicts(whole.findings)
     screen.answers(whole.questions)
     screen.promises(whole.bounds)
+    screen.origin(whole)
+    screen.files(written)
+
+
+@app.command()
+def silence(
+    out: Annotated[Path, typer.Option(help="The folder for report.html, results.json and the figures.")] = Path(
+        "out/silence"
+    ),
+    seed: Annotated[Any, _option("All numbers follow from it.")] = "1",
+    replications: Annotated[Any, _option("Of every experiment; 100 or 200 by default.")] = None,
+    experiment: Annotated[
+        list[str] | None, typer.Option(help="Only this one, or this group, such as speed; may be repeated.")
+    ] = None,
+    workers: Workers = None,
+    dask: Dask = None,
+    resume: Resume = False,
+) -> None:
+    """Measure what reading the silence is worth, and where it is not, and write a report."""
+    from belated import report, screen
+    from belated.silence import experiments
+
+    _refuse_unusable(out)
+    chosen = _named(experiments(replications), experiment)
+    options = {"seed": seed, "workers": workers}
+    whole, written = _studied(chosen, report.of_silence, out, dask=dask, resume=resume, **options)
+    screen.finals(whole)
+    screen.asked_of_silence(whole)
     screen.origin(whole)
     screen.files(written)
 
@@ -213,6 +235,38 @@ def list_delays() -> None:
 
     rows = [(name, ", ".join(each.name for each in fields(law)), _first_line(law)) for name, law in LAWS.items()]
     console.listing(("law", "parameters", ""), rows)
+
+
+def _studied(
+    chosen: list[Experiment],
+    of: Callable[..., Report],
+    out: Path,
+    *,
+    dask: str | None,
+    resume: bool,
+    **options: Any,
+) -> tuple[Report, list[Path]]:
+    """The experiments run, with a bar of progress, and their report `of` them as written to `out`."""
+    from belated import cluster, console
+    from belated.paper import run
+
+    with _unfinished(out, resume) as keep:
+        with cluster.dask(dask) as executor, console.progress() as show:
+            results, provenance = run(chosen, executor=executor, keep=keep, progress=show, **options)
+        whole = of(results, provenance)
+        with console.waiting("drawing the figures"):
+            written = whole.write(out)
+    return whole, written
+
+
+def _named(every: Sequence[Experiment], names: Sequence[str] | None) -> list[Experiment]:
+    """Those of these names, or of these groups; all without any."""
+    groups = {each.name: each.name.partition("/")[0] for each in every}
+    known = {*groups, *groups.values()}
+    for name in names or ():
+        if name not in known:
+            raise nearest("experiment", "experiment", name, known)
+    return [each for each in every if not names or each.name in names or groups[each.name] in names]
 
 
 def _refuse_unusable(folder: Path) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from belated import beside, claims, paper, questions
+from belated import beside, claims, paper, questions, silence
 from belated.result import Result, written_whole
+from belated.targets import Duel, Judged, fought, judged
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Report:
     findings: Sequence[claims.Finding] = ()
     questions: Sequence[questions.Question] = ()
     bounds: Mapping[str, Sequence[beside.Line]] = field(default_factory=dict)
+    targets: Sequence[Judged] = ()
+    duels: Sequence[Duel] = ()
 
     @property
     def origin(self) -> str:
@@ -51,9 +54,10 @@ class Report:
         return {
             "provenance": self.provenance,
             "experiments": {name: result.to_dict() for name, result in self.results.items()},
-            "claims": [finding.to_dict() for finding in self.findings],
+            "claims": [each.to_dict() for each in self.findings] + [each.to_dict() for each in self.targets],
             "questions": [question.to_dict() for question in self.questions],
             "bounds": {name: [line.to_dict() for line in lines] for name, lines in self.bounds.items()},
+            "duels": [each.to_dict() for each in self.duels],
         }
 
     def write(self, folder: Path) -> list[Path]:
@@ -138,6 +142,33 @@ def of_paper(results: Mapping[str, Result], provenance: dict[str, Any]) -> Repor
         asked,
         bounds,
     )
+
+
+def of_silence(results: Mapping[str, Result], provenance: dict[str, Any]) -> Report:
+    """The report of the experiments of `silence`, or of some of them."""
+    from belated import charts
+
+    known = {each.name: each for each in silence.EXPERIMENTS}
+    titles = {name: known[name].title for name in results}
+    unread = ("split",)  # off every scale; it is in the tables, and in what all are compared with
+    figures = []
+    told = {name: results[name] for name in silence.STORY if name in results}
+    if told:
+        figures.append(Figure("silence", charts.side_by_side(told, titles, columns=3, without=unread), "The story."))
+    chart = charts.shares(results, "split", title="Final regret beside equal shares for ever")
+    figures.append(Figure("shares", charts.finished(chart), "Left is better; the bars are 95 % intervals."))
+    for group, (title, axis) in silence.GROUPS.items():
+        members = {name: result for name, result in results.items() if name.startswith(f"{group}/")}
+        if not members:
+            continue
+        if axis:
+            along = {known[name].at: result for name, result in members.items()}
+            drawn = charts.sweep(along, title=title, axis=axis, without=unread)  # type: ignore[arg-type]
+        else:
+            drawn = charts.side_by_side(members, titles, columns=3, without=unread)
+        figures.append(Figure(group, drawn, title))
+    found, words = judged(results), fought(results)
+    return Report("Reading the silence", results, provenance, figures, titles, targets=found, duels=words)
 
 
 FITS = 2.0
