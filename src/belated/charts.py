@@ -206,7 +206,7 @@ def shares(results: Mapping[str, Result], rival: str, *, title: str) -> alt.Laye
     y = alt.Y("experiment:N", title=None, sort=None, axis=alt.Axis(grid=True))
     scale = alt.Scale(type="log")
     axis = alt.Axis(labelExpr=SHORT, values=[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5])
-    x = alt.X("share:Q", title=f"final regret, in that of {rival}", scale=scale, axis=axis)
+    x = alt.X("share:Q", title=f"final regret as a share of that of {rival}", scale=scale, axis=axis)
     bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=colour)
     dots = base.mark_point(filled=True, size=55, opacity=1).encode(x=x, y=y, color=colour)
     return alt.LayerChart(layer=[bars, dots])

@@ -154,7 +154,10 @@ def of_silence(results: Mapping[str, Result], provenance: dict[str, Any]) -> Rep
     figures = []
     told = {name: results[name] for name in silence.STORY if name in results}
     if told:
-        figures.append(Figure("silence", charts.side_by_side(told, titles, columns=3, without=unread), "The story."))
+        plain = charts.side_by_side(told, silence.STORY, columns=3, without=(*unread, *silence.TOLD))
+        figures.append(
+            Figure("silence", plain, "What reading the silence is worth to those who are not told the delays.")
+        )
     chart = charts.shares(results, "split", title="Final regret beside equal shares for ever")
     figures.append(Figure("shares", charts.finished(chart), "Left is better; the bars are 95 % intervals."))
     for group, (title, axis) in silence.GROUPS.items():

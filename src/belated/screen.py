@@ -84,8 +84,8 @@ def asked_of_silence(report: Report) -> None:
                 table.add_row("", *row)
         output.print(table)
         output.print(
-            "The share is the regret as a part of the rival's. If told: that of the best policy that knows the delays; of "
-            "one that must learn them, no less can be asked.\n"
+            "The share is the regret as a part of the rival's. If told: that of the best policy that knows the delays; "
+            "of one that must learn them, no less can be asked.\n"
         )
     for duel in report.duels:
         output.print(escape(duel.words))

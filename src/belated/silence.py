@@ -18,6 +18,8 @@ TODAY = ("thompson", "wait", "silence-is-failure", "split")
 """What is done today: what has been told counts; what has matured counts; silence is failure; equal shares."""
 LEARNED, KNOWN, EXACT = "thompson-silence", "thompson-silence-known", "thompson-silence-exact"
 OPTIMISTIC = "elimination-optimistic"
+TOLD = (KNOWN, EXACT)
+"""Those that are told the laws of the delays."""
 
 FIVE = (
     # (means, the mean delay, rounds), with a window of five mean delays
@@ -162,8 +164,12 @@ GROUPS: dict[str, tuple[str, str]] = {
 }
 """What the experiments before the slash have in common, and the axis of those along which one number changes."""
 
-STORY = ("five/5-4-3", "speed/trap", "late/1000")
-"""Those that tell it to a newcomer, side by side."""
+STORY = {
+    "five/5-4-3": "Every arm as slow as the others",
+    "speed/trap": "The best arm is the slowest",
+    "late/1000": "Good and bad news late, by arm",
+}
+"""Those that tell it to a newcomer, side by side, and what they are called there."""
 
 
 def experiments(replications: int | None = None) -> list[Experiment]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from belated.claims import Verdict
 from belated.result import Comparison, Result, paired
-from belated.silence import EXACT, FIVE_MEANS, KNOWN, LEARNED, OPTIMISTIC
+from belated.silence import EXACT, FIVE_MEANS, KNOWN, LEARNED, OPTIMISTIC, TOLD
 
 
 class Target(NamedTuple):
@@ -120,7 +120,7 @@ def _check(target: Target, name: str, result: Result) -> Check:
     verdict: Verdict = "cannot tell" if target.strictly else "holds"
     if margin.sign != 0:
         verdict = "holds" if margin.sign > 0 else "fails"
-    told = [result.finals(policy).mean() for policy in (KNOWN, EXACT) if policy in result.policies]
+    told = [result.finals(policy).mean() for policy in TOLD if policy in result.policies]
     floor = min(told) / rival.mean() if told else float("nan")
     return Check(name, margin, float(mine.mean() / rival.mean()), float(floor), verdict)
 
