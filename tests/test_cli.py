@@ -68,6 +68,26 @@ def test_paper_with_few_replications(tmp_path: Path) -> None:
     assert again["claims"] == first["claims"]
 
 
+def test_silence_with_one_replication(tmp_path: Path) -> None:
+    """Where no interval is finite, all is written all the same."""
+    run = (
+        "silence",
+        "--replications",
+        "1",
+        "--experiment",
+        "reward/neither",
+        "--experiment",
+        "speed/trap",
+        "--out",
+        "o",
+    )
+    done = belated(*run, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for word in ("speed/trap", "S3", "cannot tell", "thompson-silence beside wait", "open o/report.html"):
+        assert word in done.stdout
+    assert json.loads((tmp_path / "o" / "results.json").read_text())["claims"][0]["evidence"][0]["low"] is None
+
+
 BOUND = ("bound", "--arms", ".45,.4", "--delay", "pareto:1,0.5", "--rounds", "3000")
 
 
@@ -130,6 +150,7 @@ BOUNDED = "bound --quick --arms .5,.4 --delay fixed:1 --rounds 9"
         ("simulate none.toml", "none.toml: cannot be read: No such file or directory"),
         ("simulate --round 9", "No such option: --round"),
         ("paper --experiment fixd", "experiment: unknown experiment 'fixd'; did you mean 'fixed'?"),
+        ("silence --experiment sped", "experiment: unknown experiment 'sped'; did you mean 'speed'?"),
         ("paper --replications 0", "replications: must be at least 1, got 0"),
         ("paper --seed -4", "seed: must be at least 0, got -4"),
         ("paper --fixed-instance -4", "instance: must be at least 0, got -4"),

@@ -15,7 +15,7 @@ import altair as alt
 import numpy as np
 
 from belated.inputs import InvalidInput
-from belated.result import Comparison, Result, paired, written_whole
+from belated.result import Comparison, Result, finite, paired, written_whole
 
 
 class Look(NamedTuple):
@@ -93,7 +93,7 @@ def _axis(log: bool) -> alt.Axis:
 def inline(rows: list[dict[str, Any]]) -> alt.InlineData:
     """Rows as the data of a chart."""
     # As text, for Altair checks a list of records against its schema row by row, which takes seconds.
-    return alt.InlineData(values=json.dumps(rows), format=alt.JsonDataFormat(type="json"))
+    return alt.InlineData(values=json.dumps(finite(rows)), format=alt.JsonDataFormat(type="json"))
 
 
 def _rows(result: Result, log: bool, policies: Sequence[str]) -> list[dict[str, Any]]:

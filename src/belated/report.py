@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from belated import beside, claims, paper, questions, silence
-from belated.result import Result, written_whole
+from belated.result import Result, finite, written_whole
 from belated.targets import Duel, Judged, fought, judged
 
 
@@ -70,7 +70,7 @@ class Report:
             svg, png = charts.rendered(figure.chart, ".svg", ".png", description=self.origin)
             made |= {f"{figure.name}.svg": svg, f"{figure.name}.png": png}
             pictures[figure.name] = base64.b64encode(svg).decode()
-        made["results.json"] = json.dumps(self.to_dict(), allow_nan=False).encode()
+        made["results.json"] = json.dumps(finite(self.to_dict()), allow_nan=False).encode()
         made["report.html"] = self._page(pictures).encode()
         # Drawing takes seconds: only when all is made is the folder touched, so that Ctrl-C leaves no part of a report.
         return [_write(folder / name, data) for name, data in made.items()]

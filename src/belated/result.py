@@ -56,6 +56,19 @@ def paired(differences: np.ndarray) -> Comparison:
     return Comparison(mean, se, mean - reach, mean + reach, count)
 
 
+def finite(value: Any) -> Any:
+    """The same lists and dicts, with None for each number that JSON has no word for.
+
+    >>> finite({"low": float("-inf"), "all": [1.0, float("nan")]})
+    {'low': None, 'all': [1.0, None]}
+    """
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
     """A file that appears under its name only once it is complete."""

@@ -117,7 +117,7 @@ def judged(results: Mapping[str, Result]) -> list[Judged]:
 def _check(target: Target, name: str, result: Result) -> Check:
     mine, rival = result.finals(target.policy), result.finals(target.rival)
     margin = paired(target.share * rival - mine)
-    verdict: Verdict = "cannot tell" if target.strictly else "holds"
+    verdict: Verdict = "cannot tell" if target.strictly or margin.replications < 2 else "holds"
     if margin.sign != 0:
         verdict = "holds" if margin.sign > 0 else "fails"
     told = [result.finals(policy).mean() for policy in TOLD if policy in result.policies]
