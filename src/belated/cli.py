@@ -90,7 +90,7 @@ def silence(
         "out/silence"
     ),
     seed: Annotated[Any, _option("All numbers follow from it.")] = "1",
-    replications: Annotated[Any, _option("Of every experiment; 100 or 200 by default.")] = None,
+    replications: Annotated[Any, _option("Of every experiment; 150, or 300, by default.")] = None,
     experiment: Annotated[
         list[str] | None, typer.Option(help="Only this one, or this group, such as speed; may be repeated.")
     ] = None,

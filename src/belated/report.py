@@ -51,14 +51,14 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The form of results.json."""
-        return {
+        known = {
             "provenance": self.provenance,
             "experiments": {name: result.to_dict() for name, result in self.results.items()},
             "claims": [each.to_dict() for each in self.findings] + [each.to_dict() for each in self.targets],
             "questions": [question.to_dict() for question in self.questions],
             "bounds": {name: [line.to_dict() for line in lines] for name, lines in self.bounds.items()},
-            "duels": [each.to_dict() for each in self.duels],
         }
+        return known | ({"duels": [each.to_dict() for each in self.duels]} if self.duels else {})
 
     def write(self, folder: Path) -> list[Path]:
         """Write every file whole or not at all, the page last; their paths."""

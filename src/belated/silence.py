@@ -21,6 +21,7 @@ OPTIMISTIC = "elimination-optimistic"
 TOLD = (KNOWN, EXACT)
 """Those that are told the laws of the delays."""
 
+REPLICATIONS = 150
 FIVE = (
     # (means, the mean delay, rounds), with a window of five mean delays
     ((0.5, 0.4, 0.3), 200, 20_000),
@@ -47,7 +48,7 @@ def _conversions(
     at: float | None = None,
 ) -> Experiment:
     hidden = [Conversions(law, window) for law in (laws if isinstance(laws, tuple) else (laws,) * len(means))]
-    return Experiment(name, title, Scenario(means, hidden, rounds), 100, (*TODAY, *strengths), at)
+    return Experiment(name, title, Scenario(means, hidden, rounds), REPLICATIONS, (*TODAY, *strengths), at)
 
 
 def _dependent(
@@ -61,14 +62,16 @@ def _dependent(
 ) -> Experiment:
     """Means .6, .5 and .4: the best arm has a law of its own. There is no window, so nothing to wait for."""
     policies = ("thompson", "silence-is-failure", "split", OPTIMISTIC, *strengths)
-    return Experiment(name, title, Scenario((0.6, 0.5, 0.4), (best, others, others), 20_000), 100, policies, at)
+    return Experiment(
+        name, title, Scenario((0.6, 0.5, 0.4), (best, others, others), 20_000), REPLICATIONS, policies, at
+    )
 
 
 def _five(means: tuple[float, ...], mean: int, rounds: int) -> Experiment:
     shown = "/".join(f"{each:g}".removeprefix("0") for each in means)
     name = "five/" + "-".join(f"{each:g}".removeprefix("0.") for each in means) + ("-slow" if mean > 200 else "")
     made = _conversions(name, f"Rates {shown}, mean delay {mean}", means, Geometric(1 / mean), 5 * mean, rounds=rounds)
-    return replace(made, replications=200)
+    return replace(made, replications=2 * REPLICATIONS)
 
 
 def _rate(rate: float) -> Experiment:
