@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import betainc, betaln
+from scipy.stats import beta
 
 from belated import Conversions, Fixed, Geometric, Law, Loss, Pareto, RewardDependent, Scenario, Uniform
 from belated.policies import named
@@ -135,6 +136,30 @@ def test_effective_trials_end_at_the_window_of_their_own_arm() -> None:
         for arm, law in enumerate(laws):
             ages = [min(100 - pull.round, law.window) for pull in player.of(arm)]
             assert state.trials.effective[arm] == pytest.approx(sum(map(delay.cdf, ages)), abs=1e-9)
+
+
+def test_a_fraction_of_a_trial_is_right_to_first_order_and_no_further_than_the_bound() -> None:
+    """0 <= log(1 - theta tau) - tau log(1 - theta) <= tau (1 - tau) theta^2 / (2 (1 - theta)^2), and near if rare."""
+    theta, tau = (axis.ravel() for axis in np.meshgrid(np.geomspace(1e-4, 0.95, 60), np.linspace(0.01, 0.99, 50)))
+    error = np.log1p(-theta * tau) - tau * np.log1p(-theta)
+    bound = tau * (1 - tau) * theta**2 / (2 * (1 - theta) ** 2)
+    assert (error >= 0).all()
+    assert (error <= bound).all()
+    rare = theta < 1e-3
+    assert error[rare] == pytest.approx(bound[rare], rel=3e-3)
+
+
+def test_a_beta_of_effective_trials_is_too_narrow_by_what_the_theory_says() -> None:
+    """At theta = tau = .5 its variance is two thirds of the exact one; where all pulls are old, all of it."""
+    theta = np.linspace(0.3, 0.7, 4001)
+    for tau, expected in ((0.5, 2 / 3), (0.999, 0.999)):
+        pulls, ones = 4000, 0.5 * tau * 4000
+        log = ones * np.log(theta) + (pulls - ones) * np.log(1 - theta * tau)
+        density = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
+        variance = density @ theta**2 - (density @ theta) ** 2
+        narrow = beta.var(ones + 1, tau * pulls - ones + 1)
+        assert narrow / variance == pytest.approx(expected, rel=0.01)
+        assert density @ theta == pytest.approx(beta.mean(ones + 1, tau * pulls - ones + 1), abs=1e-3)
 
 
 def augmented(player: Any, arm: int, t: int, theta: np.ndarray) -> np.ndarray:
