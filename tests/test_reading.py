@@ -229,7 +229,7 @@ def test_where_delays_do_not_depend_on_rewards_the_exact_posterior_ignores_silen
 
 PLAIN = Scenario((0.8, 0.3), Conversions(Geometric(0.2), 10), 40)
 SPEEDS = Scenario((0.9, 0.5), (Conversions(Geometric(0.05), 24), Conversions(Geometric(0.5), 24)), 60)
-BOTH = Scenario((0.8, 0.4), (RewardDependent(Fixed(15), Fixed(0)), RewardDependent(Fixed(0), Fixed(15))), 60)
+BOTH = Scenario((0.8, 0.4), (RewardDependent(Fixed(15), Fixed(0)), RewardDependent(Fixed(0), Fixed(15))), 40)
 BESIDE = [
     *((PLAIN, policy) for policy in QUIET if policy != "elimination-optimistic"),
     (SPEEDS, "wait"),
@@ -240,7 +240,7 @@ BESIDE = [
 
 @pytest.mark.parametrize(("scenario", "policy"), BESIDE)
 def test_every_strength_agrees_with_its_oracle(scenario: Scenario, policy: str) -> None:
-    theirs = replications_of(partial(oracle, scenario, QUIET[policy]), 100)
+    theirs = replications_of(partial(oracle, scenario, QUIET[policy]), 80)
     assert agree(package(scenario, policy, 400), theirs)
 
 
@@ -270,4 +270,4 @@ class Old(OracleKnown):
     [(SPEEDS, "wait", Hasty), (BOTH, "thompson-silence-exact", Blind), (SPEEDS, "thompson-silence-known", Old)],
 )
 def test_a_bug_planted_in_an_oracle_is_caught(scenario: Scenario, policy: str, bugged: Any) -> None:
-    assert not agree(package(scenario, policy, 1500), replications_of(partial(oracle, scenario, bugged), 120))
+    assert not agree(package(scenario, policy, 1000), replications_of(partial(oracle, scenario, bugged), 60))

@@ -100,7 +100,7 @@ def test_words_are_counted_from_the_numbers() -> None:
 @pytest.fixture(scope="module")
 def small() -> dict[str, Result]:
     """At their full length, with a few replications."""
-    counts = {"five/5-4-3": 40, "speed/trap": 40, "late/1000": 12, "rate/0.02": 40}
+    counts = {"five/5-4-3": 24, "speed/trap": 30, "late/1000": 8, "rate/0.02": 20}
     chosen = [replace(BY_NAME[name], replications=count) for name, count in counts.items()]
     return run(chosen)[0]
 
