@@ -2,7 +2,7 @@
 
 Means are drawn from the prior, pulls made and rewards delayed; then the posterior is asked where the true mean lies in
 it. If it is right, that place is uniform: Kolmogorov and Smirnov say whether it is, the figure by how much it is not.
-It takes about a minute on two cores; `--replications` sets how many worlds, 1000 unless told.
+It takes some minutes on two cores; `--replications` sets how many worlds, 1000 unless told.
 """
 
 from __future__ import annotations
