@@ -154,7 +154,9 @@ def of_silence(results: Mapping[str, Result], provenance: dict[str, Any]) -> Rep
     figures = []
     told = {name: results[name] for name in silence.STORY if name in results}
     if told:
-        plain = charts.side_by_side(told, silence.STORY, columns=3, without=(*unread, *silence.TOLD))
+        plain = charts.side_by_side(
+            told, silence.STORY, columns=3, without=(*unread, *silence.TOLD, silence.OPTIMISTIC)
+        )
         figures.append(
             Figure("silence", plain, "What reading the silence is worth to those who are not told the delays.")
         )

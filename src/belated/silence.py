@@ -170,7 +170,7 @@ GROUPS: dict[str, tuple[str, str]] = {
 STORY = {
     "five/5-4-3": "Every arm as slow as the others",
     "speed/trap": "The best arm is the slowest",
-    "late/1000": "Good and bad news late, by arm",
+    "late/1000": "The best arm's good news is late",
 }
 """Those that tell it to a newcomer, side by side, and what they are called there."""
 

@@ -162,7 +162,7 @@ class Duel(NamedTuple):
         if self.level:
             said.append(f"no difference that can be told in {len(self.level)}")
         if self.more:
-            where = ", ".join(f"{name} ({share:.2g} times)" for name, share in self.more.items())
+            where = ", ".join(f"{name} ({share:.3g} times)" for name, share in self.more.items())
             said.append(f"more in {len(self.more)}: {where}")
         return f"{self.policy} beside {self.rival}: {'; '.join(said)}."
 
