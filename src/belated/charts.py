@@ -251,10 +251,10 @@ def fits(
 
 def finished(chart: Any) -> Any:
     """The chart with the house's fonts and lines. A finished chart can be saved, not put into another one."""
+    # A browser's own sans-serif may be wider than the one that the picture was laid out with.
     return (
-        chart.configure_axis(
-            labelFontSize=12, titleFontSize=12, titleFontWeight="normal", gridColor="#e6e6e6", grid=True
-        )
+        chart.configure(padding={"left": 16, "top": 5, "right": 40, "bottom": 5})
+        .configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", gridColor="#e6e6e6", grid=True)
         .configure_title(
             fontSize=14, fontWeight="bold", anchor="start", frame="group", font="Liberation Sans, Arial, sans-serif"
         )

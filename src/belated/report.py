@@ -19,11 +19,12 @@ from belated.targets import Duel, Judged, fought, judged
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart, its file name without the suffix, and what to say of it."""
+    """A chart, its file name without the suffix, what to say of it, and whether it needs all the width of the page."""
 
     name: str
     chart: Any
     caption: str = ""
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def of_silence(results: Mapping[str, Result], provenance: dict[str, Any]) -> Rep
             drawn = charts.sweep(along, title=title, axis=axis, without=unread)  # type: ignore[arg-type]
         else:
             drawn = charts.side_by_side(members, titles, columns=3, without=unread)
-        figures.append(Figure(group, drawn, title))
+        figures.append(Figure(group, drawn, title, wide=not axis))
     found, words = judged(results), fought(results)
     return Report("Reading the silence", results, provenance, figures, titles, targets=found, duels=words)
 

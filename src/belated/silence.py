@@ -128,14 +128,14 @@ DEPENDENT = (
     _dependent("reward/zeros", "Every arm's zeros 5000 late", *(RewardDependent(Fixed(0), Fixed(5000)),) * 2),
     _dependent(
         "reward/geometric",
-        "Good news slow from the best arm, bad news from others",
+        "Good or bad news slow by arm, geometric",
         RewardDependent(Geometric(0.001), Geometric(0.1)),
         RewardDependent(Geometric(0.1), Geometric(0.001)),
     ),
     _dependent("reward/neither", "Delays do not depend on the reward", *(Geometric(0.001),) * 2),
     _dependent(
         "reward/lost",
-        "Half of the best arm's ones and of others' zeros never come",
+        "Half of good or bad news lost, by arm",
         RewardDependent(Loss(0.5), Loss(0.9)),
         RewardDependent(Loss(0.9), Loss(0.5)),
     ),
