@@ -35,8 +35,8 @@ class Lead(NamedTuple):
 
 
 def no_lead(arms: int) -> Lead:
-    """Before the first comparison."""
-    numbers, rounds = np.zeros((3, 1)), np.zeros((3, 1), np.int64)
+    """Before the first comparison: the rival is out of reach."""
+    numbers, rounds = np.full((3, 1), math.inf), np.zeros((3, 1), np.int64)
     return Lead(np.zeros(arms), rounds[0], numbers[0], rounds[1], rounds[2], numbers[1], numbers[2])
 
 
