@@ -61,3 +61,15 @@ def highest_but(index: Any, leader: int) -> float:
         if arm != leader:
             highest = max(highest, index[arm])
     return highest
+
+
+@compiled
+def two_largest(lead: Any, index: Any) -> None:
+    """Note as leader the first arm of the largest index, and as rival the second largest index, equal if it is tied."""
+    leader, highest, second = 0, index[0], -math.inf
+    for arm in range(1, len(index)):
+        higher = index[arm] > highest
+        second = highest if higher else max(second, index[arm])
+        leader = arm if higher else leader
+        highest = index[arm] if higher else highest
+    lead.leader[0], lead.rival[0] = leader, second

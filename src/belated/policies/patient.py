@@ -15,7 +15,7 @@ from belated.inputs import InvalidInput, number
 from belated.law import Law
 from belated.marks import compiled
 from belated.policies.base import Policy, tied_argmax
-from belated.policies.lead import Lead, challenge, highest_but, no_lead
+from belated.policies.lead import Lead, challenge, no_lead, two_largest
 
 
 @compiled
@@ -45,9 +45,8 @@ class PatientState(NamedTuple):
         for arm in range(len(self.pulls)):
             if self.pulls[arm] == 0.0:
                 return arm
-        lead.leader[0] = tied_argmax(self.index, rng)
-        lead.rival[0] = highest_but(self.index, lead.leader[0])
-        return int(lead.leader[0])
+        two_largest(lead, self.index)
+        return int(lead.leader[0]) if self.index[lead.leader[0]] > lead.rival[0] else tied_argmax(self.index, rng)
 
     def sent(self, t: int, arm: int) -> None:
         self.pulls[arm] += 1.0
