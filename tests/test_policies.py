@@ -189,12 +189,14 @@ def test_the_theory_constants_do_not_end_a_phase_in_the_papers_horizon() -> None
 
 
 def test_patient_index_by_hand() -> None:
-    state = PatientBandits(alpha=0.2).start(2, 3000)
+    state, rng = PatientBandits(alpha=0.2).start(2, 3000), np.random.default_rng(0)
     for arm, pulls, conversions in ((0, 50, 20), (1, 10, 1)):
-        state.pulls[arm], state.total[arm] = pulls, conversions
-    state.choose(61, np.random.default_rng(0))
+        for pull in range(pulls):
+            state.sent(1, arm)
+            state.learn(arm, float(pull < conversions), rng)
     expected = [s / m + math.sqrt(2 * math.log(2 * 2 * 3000**3) / m) + 2 * m**-0.2 for m, s in ((50, 20), (10, 1))]
-    assert state.scores.tolist() == pytest.approx(expected)
+    assert state.index.tolist() == pytest.approx(expected)
+    assert state.choose(61, rng) == int(np.argmax(expected))
 
 
 def test_patient_is_told_the_smallest_alpha() -> None:

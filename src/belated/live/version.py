@@ -13,7 +13,7 @@ from belated.live.ledger import ArmRow, Connection, ExperimentRow, Sums
 from belated.live.settings import Settings
 from belated.live.silence import Past
 from belated.live.values import BILLION
-from belated.policies import Thompson
+from belated.policies import Thompson, ucb
 from belated.policies.learned import LearnedState
 
 
@@ -160,10 +160,10 @@ def _thompson_shares(state: Any, t: int) -> np.ndarray:
 
 
 def _ucb1_shares(state: Any, t: int) -> np.ndarray:
-    """Equal shares to the arms of the largest index, which `choose` leaves in the scratch of a state."""
-    scratch = state._replace(scores=np.zeros_like(state.scores))
-    scratch.choose(t, np.random.default_rng(0))
-    largest = scratch.scores == scratch.scores.max()
+    """Equal shares to the arms of the largest index."""
+    index = np.zeros(len(state.seen))
+    ucb.fill(index, state, ucb.scale_of(t, state.log))
+    largest = index == index.max()
     return np.asarray(largest / largest.sum())
 
 

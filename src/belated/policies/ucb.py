@@ -22,10 +22,10 @@ def scale_of(t: int, log: bool) -> float:
 
 
 @compiled
-def fill(index: Any, mean: Any, width: Any, seen: Any, scale: float) -> None:
+def fill(index: Any, state: Any, scale: float) -> None:
     """The index of each arm: mean_i + scale / sqrt(n_i), infinite while nothing is revealed."""
     for arm in range(len(index)):
-        index[arm] = mean[arm] + scale * width[arm] if seen[arm] > 0.0 else math.inf
+        index[arm] = state.mean[arm] + scale * state.width[arm] if state.seen[arm] > 0.0 else math.inf
 
 
 @compiled
@@ -34,10 +34,10 @@ def compare(state: Any, t: int, rng: Generator) -> int:
     lead = state.scores
     lead.since[0], lead.until[0] = t, t + AHEAD
     lead.low[0], lead.high[0] = scale_of(t, state.log), scale_of(t + AHEAD, state.log)
-    fill(lead.index, state.mean, state.width, state.seen, lead.low[0])
+    fill(lead.index, state, lead.low[0])
     leader = tied_argmax(lead.index, rng)
     lead.leader[0] = leader
-    fill(lead.index, state.mean, state.width, state.seen, lead.high[0])
+    fill(lead.index, state, lead.high[0])
     lead.rival[0] = highest_but(lead.index, leader)
     return leader
 
