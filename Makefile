@@ -34,6 +34,7 @@ serve: .venv/made ## serve live experiments on port 8000, from belated.db
 
 bench: .venv/made ## time the simulator beside a C program, and the live engine beside the bare disk
 	$(BIN)/python benchmarks/thompson.py
+	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/live.py
 	$(BIN)/python benchmarks/startup.py
 

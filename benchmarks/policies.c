@@ -3,9 +3,9 @@
  *
  * What a competent C programmer writes without tricks: one thread, what does not depend on the arm taken out of the
  * loop, and no index kept from one round to the next. The arms are Bernoulli, with means evenly spaced on
- * [0.25, 0.75]; rewards arrive a fixed number of rounds late, or with ud-ucb a geometric number of that mean.
+ * [0.25, 0.75]; rewards arrive a fixed number of rounds late, or a geometric number of that mean.
  *
- *     policies <policy> <arms> <rounds> <delay> <replications> <seed>
+ *     policies <policy> <arms> <rounds> <delay> <fixed | geometric> <replications> <seed>
  *
  * prints: nanoseconds per round, mean regret, standard error of the mean regret.
  */
@@ -90,6 +90,20 @@ static int largest(const Policy *policy, Random *random)
         if (policy->index[arm] == policy->index[best] && pick-- == 0)
             return arm;
     return best;
+}
+
+/* ---- No policy: the first arm, and nothing is learned ------------------------------------------------------------- */
+
+static int choose_idle(Policy *policy, int t, Random *random)
+{
+    (void)policy, (void)t, (void)random;
+    return 0;
+}
+
+static void learn_idle(Policy *policy, int arm, double reward, Random *random)
+{
+    (void)random;
+    policy->total[arm] += reward;    /* so that the calendar is not idle too */
 }
 
 /* ---- UCB1 -------------------------------------------------------------------------------------------------------- */
@@ -303,6 +317,8 @@ static void clear(Policy *policy, World *world)
 static double replicate_named(const char *name, World *world, Policy *policy, Random *random)
 {
     clear(policy, world);
+    if (!strcmp(name, "idle"))
+        return replicate(world, policy, random, choose_idle, learn_idle);
     if (!strcmp(name, "ucb1"))
         return replicate(world, policy, random, choose_ucb1, learn_ucb1);
     if (!strcmp(name, "elimination"))
@@ -366,16 +382,17 @@ static World new_world(int arms, int rounds, int delay, int geometric)
 
 int main(int argc, char **argv)
 {
-    if (argc != 7 || atoi(argv[2]) < 2 || atoi(argv[3]) < 1 || atoi(argv[4]) < 1 || atoi(argv[5]) < 2) {
-        fprintf(stderr, "usage: policies <policy> <arms, from 2> <rounds> <delay> <replications, from 2> <seed>\n");
+    if (argc != 8 || atoi(argv[2]) < 2 || atoi(argv[3]) < 1 || atoi(argv[4]) < 1 || atoi(argv[6]) < 2) {
+        fprintf(stderr, "usage: policies <policy> <arms, from 2> <rounds> <delay> <fixed | geometric>"
+                        " <replications, from 2> <seed>\n");
         return 2;
     }
     const char *name = argv[1];
-    int arms = atoi(argv[2]), rounds = atoi(argv[3]), delay = atoi(argv[4]), replications = atoi(argv[5]);
+    int arms = atoi(argv[2]), rounds = atoi(argv[3]), delay = atoi(argv[4]), replications = atoi(argv[6]);
     Random random;
-    seed_random(&random, strtoull(argv[6], NULL, 10));
+    seed_random(&random, strtoull(argv[7], NULL, 10));
     Policy policy = new_policy(arms, rounds, 1.0 / delay);
-    World world = new_world(arms, rounds, delay, !strcmp(name, "ud-ucb"));
+    World world = new_world(arms, rounds, delay, !strcmp(argv[5], "geometric"));
 
     double *regret = allocate(replications, sizeof(double));
     double began = seconds();

@@ -195,7 +195,7 @@ def test_patient_index_by_hand() -> None:
             state.sent(1, arm)
             state.learn(arm, float(pull < conversions), rng)
     expected = [s / m + math.sqrt(2 * math.log(2 * 2 * 3000**3) / m) + 2 * m**-0.2 for m, s in ((50, 20), (10, 1))]
-    assert state.index.tolist() == pytest.approx(expected)
+    assert state.indices.tolist() == pytest.approx(expected)
     assert state.choose(61, rng) == int(np.argmax(expected))
 
 

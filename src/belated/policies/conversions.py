@@ -41,7 +41,7 @@ def index_of(state: Any, arm: int, explore: float) -> float:
     if state.kl:
         return poisson_upper(state.total[arm] / trials, explore / trials)
     width = math.sqrt(state.pulls[arm] / trials) * math.sqrt(explore / (2.0 * trials))
-    return state.total[arm] / trials + width
+    return float(state.total[arm] / trials + width)
 
 
 @compiled
@@ -51,12 +51,12 @@ def compare(state: Any, t: int, rng: Generator) -> int:
     lead.since[0], lead.until[0] = t, t + AHEAD
     lead.low[0], lead.high[0] = (1.0 + state.eps) * math.log(t), (1.0 + state.eps) * math.log(t + AHEAD)
     for arm in range(arms):
-        lead.index[arm] = index_of(state, arm, lead.low[0])
-    leader = tied_argmax(lead.index, rng)
+        lead.indices[arm] = index_of(state, arm, lead.low[0])
+    leader = tied_argmax(lead.indices, rng)
     lead.leader[0] = leader
     for arm in range(arms):
-        lead.index[arm] = index_of(state, arm, lead.high[0])
-    lead.rival[0] = highest_but(lead.index, leader)
+        lead.indices[arm] = index_of(state, arm, lead.high[0])
+    lead.rival[0] = highest_but(lead.indices, leader)
     return leader
 
 

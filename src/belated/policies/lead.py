@@ -25,7 +25,7 @@ AHEAD = 64
 class Lead(NamedTuple):
     """What the last comparison of all arms has found; numbers are arrays of one, to be written."""
 
-    index: np.ndarray  # of each arm, when it was made
+    indices: np.ndarray  # of each arm, when it was made
     leader: np.ndarray
     rival: np.ndarray  # no other arm's index is above it
     since: np.ndarray  # the round in which it was made
@@ -43,7 +43,7 @@ def no_lead(arms: int) -> Lead:
 @compiled
 def leads(lead: Any, t: int, index: float) -> bool:
     """Whether the leader, whose index is at least this in round t, surely has the largest."""
-    return lead.since[0] <= t <= lead.until[0] and index > lead.rival[0]
+    return bool(lead.since[0] <= t <= lead.until[0] and index > lead.rival[0])
 
 
 @compiled

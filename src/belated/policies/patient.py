@@ -22,7 +22,7 @@ from belated.policies.lead import Lead, challenge, no_lead, two_largest
 def refresh(state: Any, arm: int) -> None:
     """Recompute the index of an arm that was pulled or has converted; the others' are what they were."""
     index = state.total[arm] / state.pulls[arm] + state.root[arm] + state.tail[arm]
-    state.index[arm] = index
+    state.indices[arm] = index
     challenge(state.scores, arm, index)
 
 
@@ -33,20 +33,20 @@ class PatientState(NamedTuple):
     pulls: np.ndarray  # m_i
     root: np.ndarray  # sqrt(2 log(2 K T^3) / m_i)
     tail: np.ndarray  # 2 m_i^-min(alpha, 1/2)
-    index: np.ndarray  # the sum of S_i / m_i and these, infinite before the first pull
+    indices: np.ndarray  # the sum of S_i / m_i and these, infinite before the first pull
     scores: Lead  # scratch of choose
     exponent: float  # min(alpha, 1/2)
     log: float  # 2 log(2 K T^3)
 
     def choose(self, t: int, rng: Generator) -> int:
         lead = self.scores
-        if self.index[lead.leader[0]] > lead.rival[0]:
+        if self.indices[lead.leader[0]] > lead.rival[0]:
             return int(lead.leader[0])
         for arm in range(len(self.pulls)):
             if self.pulls[arm] == 0.0:
                 return arm
-        two_largest(lead, self.index)
-        return int(lead.leader[0]) if self.index[lead.leader[0]] > lead.rival[0] else tied_argmax(self.index, rng)
+        two_largest(lead, self.indices)
+        return int(lead.leader[0]) if self.indices[lead.leader[0]] > lead.rival[0] else tied_argmax(self.indices, rng)
 
     def sent(self, t: int, arm: int) -> None:
         self.pulls[arm] += 1.0
@@ -92,7 +92,7 @@ class PatientBandits(Policy):
             pulls=np.zeros(arms),
             root=np.zeros(arms),
             tail=np.zeros(arms),
-            index=np.full(arms, math.inf),
+            indices=np.full(arms, math.inf),
             scores=no_lead(arms),
             exponent=min(self.alpha, 0.5),
             log=2.0 * (math.log(2.0 * arms) + 3.0 * math.log(rounds)),

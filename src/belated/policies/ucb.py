@@ -34,11 +34,11 @@ def compare(state: Any, t: int, rng: Generator) -> int:
     lead = state.scores
     lead.since[0], lead.until[0] = t, t + AHEAD
     lead.low[0], lead.high[0] = scale_of(t, state.log), scale_of(t + AHEAD, state.log)
-    fill(lead.index, state, lead.low[0])
-    leader = tied_argmax(lead.index, rng)
+    fill(lead.indices, state, lead.low[0])
+    leader = tied_argmax(lead.indices, rng)
     lead.leader[0] = leader
-    fill(lead.index, state, lead.high[0])
-    lead.rival[0] = highest_but(lead.index, leader)
+    fill(lead.indices, state, lead.high[0])
+    lead.rival[0] = highest_but(lead.indices, leader)
     return leader
 
 
