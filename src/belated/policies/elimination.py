@@ -49,13 +49,20 @@ def stays(total: float, count: float, scale: float, bound: float) -> bool:
     return bounds(total, count, scale)[1] >= bound
 
 
+@compiled
+def link(following: Any, members: Any) -> None:
+    """Let each place point to the first member from it on, or, as the place behind the last arm does, to that place."""
+    for arm in range(len(members) - 1, -1, -1):
+        following[arm] = arm if members[arm] else following[arm + 1]
+
+
 class EliminationState(NamedTuple):
     """What the policy remembers."""
 
     total: np.ndarray
     seen: np.ndarray
     alive: np.ndarray
-    following: np.ndarray  # at i, the first alive arm from i on; their number if there is none
+    following: np.ndarray  # the first alive arm from each place on
     last: np.ndarray  # [0]: the arm pulled last; the next sweep begins after the last alive arm
     extremes: np.ndarray  # no alive arm's LCB is above [0] now, and none's UCB below [1]
     scale: float  # the radius is scale / sqrt(max(n_i, 1))
@@ -91,16 +98,15 @@ class EliminationState(NamedTuple):
 @compiled
 def eliminate(state: Any) -> None:
     """Drop every arm whose UCB is below another's LCB, and note the extremes of those left."""
-    arms = len(state.alive)
     bound = highest_lower_bound(state.alive, state.total, state.seen, state.scale)
     state.extremes[0], state.extremes[1] = bound, math.inf
-    state.following[arms] = arms
-    for arm in range(arms - 1, -1, -1):
-        upper = bounds(state.total[arm], state.seen[arm], state.scale)[1]
-        state.alive[arm] = state.alive[arm] and upper >= bound
-        state.following[arm] = arm if state.alive[arm] else state.following[arm + 1]
+    for arm in range(len(state.alive)):
         if state.alive[arm]:
-            state.extremes[1] = min(state.extremes[1], upper)
+            upper = bounds(state.total[arm], state.seen[arm], state.scale)[1]
+            state.alive[arm] = upper >= bound
+            if state.alive[arm]:
+                state.extremes[1] = min(state.extremes[1], upper)
+    link(state.following, state.alive)
 
 
 @dataclass(frozen=True)
