@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from belated import UCB1, UDUCB, Geometric, PatientBandits, Policy, SuccessiveElimination, Uniform
-from belated.policies import conversions, elimination, lead, patient, ucb
+from belated import UCB1, UDUCB, Geometric, PatientBandits, PhasedElimination, Policy, SuccessiveElimination, Uniform
+from belated.policies import conversions, elimination, lead, patient, phased, ucb
 from belated.policies.base import tied_argmax
 
 ROUNDS = 400
@@ -50,16 +50,34 @@ class PlainSweeps:
         self.turn: list[int] = []
 
     def __call__(self, state: Any, t: int) -> list[float]:
-        arms = range(len(state.total))
         if not self.turn:
-            count = np.maximum(state.seen, 1)
-            middle, half = state.total / count, state.scale / np.sqrt(count)
-            self.alive = self.alive or list(arms)
-            bar = max(middle[arm] - half[arm] for arm in self.alive)
-            self.alive = [arm for arm in self.alive if middle[arm] + half[arm] >= bar]
-            self.turn = list(self.alive)
+            self.alive = self.alive or list(range(len(state.total)))
+            self.turn = self.next_sweep(state)
         arm = self.turn.pop(0)
-        return [float(each == arm) for each in arms]
+        return [float(each == arm) for each in range(len(state.total))]
+
+    def next_sweep(self, state: Any) -> list[int]:
+        count = np.maximum(state.seen, 1)
+        middle, half = state.total / count, state.scale / np.sqrt(count)
+        bar = max(middle[arm] - half[arm] for arm in self.alive)
+        self.alive = [arm for arm in self.alive if middle[arm] + half[arm] >= bar]
+        return list(self.alive)
+
+
+class PlainPhases(PlainSweeps):
+    """In phase l, sweeps of the arms that have not yet 2^l rewards; and elimination when there are none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filling: list[int] = []
+        self.quota = 0.5
+
+    def next_sweep(self, state: Any) -> list[int]:
+        self.filling = [arm for arm in self.filling if state.seen[arm] < self.quota]
+        if not self.filling:
+            self.filling = super().next_sweep(state)
+            self.quota *= 2
+        return list(self.filling)
 
 
 POLICIES: dict[str, tuple[Policy, Callable[[], Callable[[Any, int], list[float]]]]] = {
@@ -69,6 +87,7 @@ POLICIES: dict[str, tuple[Policy, Callable[[], Callable[[Any, int], list[float]]
     "ud-ucb": (UDUCB(delay=Geometric(0.05), eps=0.5), lambda: plain_ud_ucb),
     "ud-ucb-stepped": (UDUCB(delay=Uniform(2, 30)), lambda: plain_ud_ucb),
     "elimination": (SuccessiveElimination(), PlainSweeps),
+    "phased": (PhasedElimination(), PlainPhases),
 }
 
 
@@ -107,12 +126,13 @@ def test_what_is_skipped_changes_no_arm_and_draws_no_number(name: str) -> None:
         ("ucb1", ucb, {"highest_but": lambda index, leader: 0.99 * lead.highest_but(index, leader)}),
         ("ud-ucb", conversions, {"highest_but": lambda index, leader: 0.99 * lead.highest_but(index, leader)}),
         ("elimination", elimination, {"bounds": lambda total, count, scale: (total / count, total / count + scale)}),
+        ("phased", phased, {"link": lambda following, members: None}),
     ],
 )
 def test_the_comparison_notices(
     name: str, module: Any, broken: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rival that no one challenges, a bound that is a hundredth too low, an interval of another width."""
+    """A rival that no one challenges, a bound that is a hundredth too low, an interval of another width, old links."""
     policy, plain = POLICIES[name]
     for function, wrong in broken.items():
         monkeypatch.setattr(module, function, wrong)

@@ -54,9 +54,10 @@ def compare(state: Any, t: int, rng: Generator) -> int:
         lead.indices[arm] = index_of(state, arm, lead.low[0])
     leader = tied_argmax(lead.indices, rng)
     lead.leader[0] = leader
-    for arm in range(arms):
-        lead.indices[arm] = index_of(state, arm, lead.high[0])
-    lead.rival[0] = highest_but(lead.indices, leader)
+    if not state.kl:
+        for arm in range(arms):
+            lead.indices[arm] = index_of(state, arm, lead.high[0])
+        lead.rival[0] = highest_but(lead.indices, leader)
     return leader
 
 
@@ -71,8 +72,8 @@ class UDUCBState(NamedTuple):
     kl: bool
 
     def choose(self, t: int, rng: Generator) -> int:
-        # N~ never falls. So without news of an arm its index is at most what it would be now with the log t of `until`,
-        # and the leader's, computed with the log t of `since`, is at least that. Newton's method need not keep order.
+        # N~ never falls. So without news of an arm its index never exceeds what it was with the log t of `until`, and
+        # the leader's is at least what it is now with the log t of `since`. Newton's method need not keep such order.
         lead = self.scores
         if not self.kl and leads(lead, t, index_of(self, lead.leader[0], lead.low[0])):
             return int(lead.leader[0])
@@ -85,7 +86,7 @@ class UDUCBState(NamedTuple):
 
     def learn(self, arm: int, reward: float, rng: Generator) -> None:
         self.total[arm] += reward
-        if arm != self.scores.leader[0]:
+        if arm != self.scores.leader[0] and not self.kl:
             challenge(self.scores, arm, index_of(self, arm, self.scores.high[0]))
 
 
