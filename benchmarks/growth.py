@@ -170,7 +170,9 @@ def main() -> int:
         for row in measured(build(Path(folder)), quick(SWEEPS) if options.quick else SWEEPS):
             rows.append(row)
             print(f"{row['sweep']:8}{row['at']:9}  {row['who']:12}{row['ns']:10.1f}{row['megabytes']:8.1f}", flush=True)
-    text = json.dumps({"provenance": provenance.provenance(seed=0, seconds=time.perf_counter() - began), "rows": rows}, indent=1)
+    text = json.dumps(
+        {"provenance": provenance.provenance(seed=0, seconds=time.perf_counter() - began), "rows": rows}, indent=1
+    )
     (OUT / "growth.json").write_text(text + "\n")
     for suffix in (".svg", ".png"):
         charts.save(figure(rows), OUT / f"growth{suffix}")
