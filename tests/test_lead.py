@@ -120,11 +120,11 @@ def test_what_is_skipped_changes_no_arm_and_draws_no_number(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "module", "broken"),
     [
-        ("ucb1", ucb, {"challenge": lambda state_lead, arm, bound: None}),
-        ("ud-ucb", conversions, {"challenge": lambda state_lead, arm, bound: None}),
-        ("patient", patient, {"challenge": lambda state_lead, arm, bound: None}),
-        ("ucb1", ucb, {"highest_but": lambda index, leader: 0.99 * lead.highest_but(index, leader)}),
-        ("ud-ucb", conversions, {"highest_but": lambda index, leader: 0.99 * lead.highest_but(index, leader)}),
+        ("ucb1", ucb, {"challenge": lambda found, arm, bound: None}),
+        ("ud-ucb", conversions, {"challenge": lambda found, arm, bound: None}),
+        ("patient", patient, {"challenge": lambda found, arm, bound: None}),
+        ("ucb1", ucb, {"leads": lambda found, t, index: lead.leads(found, t, 1.01 * index)}),
+        ("ud-ucb", conversions, {"leads": lambda found, t, index: lead.leads(found, t, 1.01 * index)}),
         ("elimination", elimination, {"bounds": lambda total, count, scale: (total / count, total / count + scale)}),
         ("phased", phased, {"link": lambda following, members: None}),
     ],
@@ -132,7 +132,7 @@ def test_what_is_skipped_changes_no_arm_and_draws_no_number(name: str) -> None:
 def test_the_comparison_notices(
     name: str, module: Any, broken: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rival that no one challenges, a bound that is a hundredth too low, an interval of another width, old links."""
+    """A rival that no one challenges, a leader flattered by a hundredth, an interval of another width, old links."""
     policy, plain = POLICIES[name]
     for function, wrong in broken.items():
         monkeypatch.setattr(module, function, wrong)

@@ -161,8 +161,8 @@ def _thompson_shares(state: Any, t: int) -> np.ndarray:
 
 def _ucb1_shares(state: Any, t: int) -> np.ndarray:
     """Equal shares to the arms of the largest index."""
-    index = np.zeros(len(state.seen))
-    ucb.fill(index, state, ucb.scale_of(t, state.log))
+    scale = ucb.scale_of(t, state.log)
+    index = np.array([ucb.index_of(state, arm, scale) for arm in range(len(state.seen))])
     largest = index == index.max()
     return np.asarray(largest / largest.sum())
 

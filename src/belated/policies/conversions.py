@@ -15,7 +15,7 @@ from belated.law import Law, refuse_unless_known
 from belated.marks import compiled
 from belated.policies.base import Policy, tied_argmax
 from belated.policies.effective import effective_trials
-from belated.policies.lead import AHEAD, Lead, challenge, highest_but, leads, no_lead
+from belated.policies.lead import AHEAD, Lead, challenge, leads, no_lead
 
 
 @compiled
@@ -52,12 +52,11 @@ def compare(state: Any, t: int, rng: Generator) -> int:
     lead.low[0], lead.high[0] = (1.0 + state.eps) * math.log(t), (1.0 + state.eps) * math.log(t + AHEAD)
     for arm in range(arms):
         lead.indices[arm] = index_of(state, arm, lead.low[0])
-    leader = tied_argmax(lead.indices, rng)
-    lead.leader[0] = leader
-    if not state.kl:
-        for arm in range(arms):
-            lead.indices[arm] = index_of(state, arm, lead.high[0])
-        lead.rival[0] = highest_but(lead.indices, leader)
+    leader, rival = tied_argmax(lead.indices, rng), -math.inf
+    for arm in range(arms):
+        if arm != leader and not state.kl:
+            rival = max(rival, index_of(state, arm, lead.high[0]))
+    lead.leader[0], lead.rival[0] = leader, rival
     return leader
 
 

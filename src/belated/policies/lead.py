@@ -54,16 +54,6 @@ def challenge(lead: Any, arm: int, bound: float) -> None:
 
 
 @compiled
-def highest_but(index: Any, leader: int) -> float:
-    """The largest index of the other arms."""
-    highest = -math.inf
-    for arm in range(len(index)):
-        if arm != leader:
-            highest = max(highest, index[arm])
-    return highest
-
-
-@compiled
 def two_largest(lead: Any, index: Any) -> None:
     """Note as leader the first arm of the largest index, and as rival the second largest index, equal if it is tied."""
     leader, highest, second = 0, index[0], -math.inf

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from belated.inputs import flag
 from belated.marks import compiled
 from belated.policies.base import Policy, tied_argmax
-from belated.policies.lead import AHEAD, Lead, challenge, highest_but, leads, no_lead
+from belated.policies.lead import AHEAD, Lead, challenge, leads, no_lead
 
 
 @compiled
@@ -22,23 +22,24 @@ def scale_of(t: int, log: bool) -> float:
 
 
 @compiled
-def fill(index: Any, state: Any, scale: float) -> None:
-    """The index of each arm: mean_i + scale / sqrt(n_i), infinite while nothing is revealed."""
-    for arm in range(len(index)):
-        index[arm] = state.mean[arm] + scale * state.width[arm] if state.seen[arm] > 0.0 else math.inf
+def index_of(state: Any, arm: int, scale: float) -> float:
+    """The index of an arm: mean_i + scale / sqrt(n_i), infinite while nothing is revealed."""
+    return state.mean[arm] + scale * state.width[arm] if state.seen[arm] > 0.0 else math.inf
 
 
 @compiled
 def compare(state: Any, t: int, rng: Generator) -> int:
     """The arm of the largest index, ties at random; and for how long no other arm can have a larger one."""
-    lead = state.scores
+    lead, arms = state.scores, len(state.seen)
     lead.since[0], lead.until[0] = t, t + AHEAD
     lead.low[0], lead.high[0] = scale_of(t, state.log), scale_of(t + AHEAD, state.log)
-    fill(lead.indices, state, lead.low[0])
-    leader = tied_argmax(lead.indices, rng)
-    lead.leader[0] = leader
-    fill(lead.indices, state, lead.high[0])
-    lead.rival[0] = highest_but(lead.indices, leader)
+    for arm in range(arms):
+        lead.indices[arm] = index_of(state, arm, lead.low[0])
+    leader, rival = tied_argmax(lead.indices, rng), -math.inf
+    for arm in range(arms):
+        if arm != leader:
+            rival = max(rival, index_of(state, arm, lead.high[0]))
+    lead.leader[0], lead.rival[0] = leader, rival
     return leader
 
 
@@ -55,7 +56,7 @@ class UCB1State(NamedTuple):
     def choose(self, t: int, rng: Generator) -> int:
         # Between two rewards an index only grows with log t, so the leader's is at least what it was at `since`.
         leader = self.scores.leader[0]
-        if leads(self.scores, t, self.mean[leader] + self.scores.low[0] * self.width[leader]):
+        if leads(self.scores, t, index_of(self, leader, self.scores.low[0])):
             return int(leader)
         return compare(self, t, rng)
 
@@ -67,7 +68,7 @@ class UCB1State(NamedTuple):
         self.seen[arm] += 1.0
         self.mean[arm] = self.total[arm] / self.seen[arm]
         self.width[arm] = 1.0 / math.sqrt(self.seen[arm])
-        challenge(self.scores, arm, self.mean[arm] + self.scores.high[0] * self.width[arm])
+        challenge(self.scores, arm, index_of(self, arm, self.scores.high[0]))
 
 
 @dataclass(frozen=True)
