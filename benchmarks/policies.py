@@ -143,7 +143,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter runs")
     options = parser.parse_args()
-    replications, repeats = (16, 3) if options.quick else (32, 19)
+    replications, repeats = (32, 3) if options.quick else (128, 9)
     table = rows()
     with tempfile.TemporaryDirectory() as folder:
         program = build(Path(folder))
