@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help paper silence test lint serve bench bench-service verify clean
+.PHONY: help paper silence test lint serve bench bench-growth bench-service verify clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ bench: .venv/made ## time the simulator beside a C program, and the live engine 
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/live.py
 	$(BIN)/python benchmarks/startup.py
+
+bench-growth: .venv/made ## draw how time and memory grow with arms, rounds and delay, into out/
+	$(BIN)/python benchmarks/growth.py
 
 bench-service: .venv/made ## time the service with wrk, beside an echo of the same stack
 	$(BIN)/python benchmarks/service.py
