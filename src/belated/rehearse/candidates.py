@@ -24,6 +24,15 @@ LABELS = {
     "ucb1": "UCB1",
 }
 
+PHRASES = {
+    "thompson": "Thompson sampling",
+    "thompson-silence": "Thompson sampling that reads the silence",
+    "wait": "Thompson sampling that waits for the window",
+    "silence-is-failure": "Thompson sampling that takes silence for failure",
+    "split": "the A/B test",
+}
+"""The same within a sentence."""
+
 LIVE = {"thompson": "thompson", "wait": "thompson", "split": "split"}
 """Of these, those that run live today, and the name of each there."""
 
@@ -65,5 +74,10 @@ def prior(given: Any) -> tuple[float, float]:
 
 
 def label(name: str) -> str:
-    """The name as a person would say it."""
+    """The name as a table has it."""
     return LABELS.get(name, name)
+
+
+def phrase(name: str) -> str:
+    """The name as a sentence has it."""
+    return PHRASES.get(name, label(name))

@@ -1,4 +1,4 @@
-"""The charts of a rehearsal: by day, a line a policy. Their colours are names, which the page gives for light and dark."""
+"""The charts of a rehearsal: by day, a line a policy. Their colours are names, given by the page for light and dark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from belated.charts import SHORT, inline, look
 from belated.live_charts import PAGE, svg
-from belated.rehearse import words
+from belated.rehearse import candidates, words
 
 if TYPE_CHECKING:
     from belated.rehearse.findings import Rehearsal
@@ -30,10 +30,10 @@ def all_of(found: Rehearsal) -> dict[str, tuple[str, str]]:
             _stopping(found),
             f"Conversions lost within {end} from {start}, if one stops and uses the leader.",
         ),
-        "risk": (_risk(found), "Conversions lost per visitor, if one stops and uses the leader."),
+        "risk": (_risk(found), "Conversions lost per 1,000 visitors from then on, if one stops and uses the leader."),
     }
     if found.changes:
-        made["changes"] = (_changes(found), f"What a change of the plan costs {words.label(found.policies[0])}.")
+        made["changes"] = (_changes(found), f"What a change of the plan costs {candidates.label(found.policies[0])}.")
     return {name: (svg(chart, PAGE, caption), caption) for name, (chart, caption) in made.items()}
 
 
@@ -47,19 +47,19 @@ def _lost(found: Rehearsal) -> Any:
     for name in found.policies:
         regret = found.track(name).regret
         curves[name] = (regret.mean(axis=0), 1.96 * regret.std(axis=0, ddof=1) / np.sqrt(len(regret)))
-    return _banded(found, curves, "conversions lost")
+    return _banded(found, curves, "conversions lost", from_nought=True)
 
 
 def _stopping(found: Rehearsal) -> Any:
     each = {name: found.stopping(name) for name in found.policies}
     curves = {name: (stopping.total, 1.96 * stopping.total_se) for name, stopping in each.items()}
-    return _banded(found, curves, "conversions lost in all", zero=False)
+    return _banded(found, curves, "conversions lost in all")
 
 
 def _risk(found: Rehearsal) -> Any:
     each = {name: found.stopping(name) for name in found.policies}
-    curves = {name: (stopping.loss, 1.96 * stopping.loss_se) for name, stopping in each.items()}
-    return _banded(found, curves, "lost per visitor")
+    curves = {name: (1000 * stopping.loss, 1960 * stopping.loss_se) for name, stopping in each.items()}
+    return _banded(found, curves, "lost per 1,000 visitors")
 
 
 def _known(found: Rehearsal) -> Any:
@@ -68,7 +68,7 @@ def _known(found: Rehearsal) -> Any:
     for name in found.policies:
         curve = found.known(name).curve
         curves[name] = (curve, 1.96 * np.sqrt(curve * (1.0 - curve) / count))
-    return _banded(found, curves, "rehearsals", format=_SHARE, top=1.0)
+    return _banded(found, curves, "rehearsals", format=_SHARE, top=1.0, from_nought=True)
 
 
 def _banded(
@@ -78,22 +78,26 @@ def _banded(
     *,
     format: str = SHORT,
     top: float | None = None,
-    zero: bool = True,
+    from_nought: bool = False,
 ) -> Any:
     """A line a policy by day, within its 95 % interval."""
     days = found.days.round(4).tolist()
     rows = [
-        {"policy": words.label(name), "day": day, "y": float(y), "low": max(0.0, float(y - e)), "high": float(y + e)}
+        {
+            "policy": candidates.label(name),
+            "day": day,
+            "y": float(y),
+            "low": max(0.0, float(y - e)),
+            "high": float(y + e),
+        }
         for name, (mean, error) in curves.items()
         for day, y, e in zip(days, mean, error, strict=True)
     ]
-    if found.marks[0] > 0:  # everything starts from nought
-        rows = [
-            {"policy": words.label(name), "day": 0.0, "y": 0.0, "low": 0.0, "high": 0.0} for name in curves if zero
-        ] + rows
-    ends = [0.0, top] if top is not None else None
-    domain = {} if ends is None else {"domain": ends}
-    scale = alt.Scale(zero=zero, nice=5, **domain)  # type: ignore[arg-type]
+    if found.marks[0] > 0 and from_nought:
+        nought = {"day": 0.0, "y": 0.0, "low": 0.0, "high": 0.0}
+        rows = [{"policy": candidates.label(name), **nought} for name in curves] + rows
+    domain = alt.Undefined if top is None else [0.0, top]
+    scale = alt.Scale(zero=True, nice=5, domain=domain)
     axis = alt.Axis(labelExpr=format, tickCount=5)
     x = alt.X(
         "day:Q", title="day", scale=alt.Scale(domain=[0, days[-1]], nice=False), axis=alt.Axis(tickCount=6, grid=False)
@@ -110,7 +114,7 @@ def _banded(
 
 
 def _looks(policies: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
-    names = [words.label(name) for name in policies]
+    names = [candidates.label(name) for name in policies]
     paint = [f"var(--{name})" for name in policies]
     return (
         alt.Color("policy:N", scale=alt.Scale(domain=names, range=paint), legend=None, sort=None),

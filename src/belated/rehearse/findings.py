@@ -39,7 +39,7 @@ class Share(NamedTuple):
 
 
 class When(NamedTuple):
-    """A quantile of a time in days over the rehearsals, with its 95 % interval; infinite if that many never got there."""
+    """A quantile of a time in days over the rehearsals, with its 95 % interval; infinite if too few ever got there."""
 
     days: float
     low: float
@@ -127,7 +127,7 @@ class Rehearsal:
             by_end=wilson(int(ever.sum()), len(ever)),
             half=_when(days, 0.5),
             most=_when(days, 0.9),
-            wrong=wilson(int((losses > 0.0).sum()), len(losses)),
+            wrong=wilson(int((losses > 1e-12).sum()), len(losses)),
             loss=paired(losses) if len(losses) else Comparison(math.nan, math.nan, math.nan, math.nan, 0),
             curve=np.array([(days <= day).mean() for day in self.days]),
         )
@@ -151,6 +151,18 @@ class Rehearsal:
         track = self.track(policy)
         totals: np.ndarray = track.regret[:, mark] + (self.plan.horizon - self.marks[mark]) * _losses(track)[:, mark]
         return totals
+
+    def as_good(self, policy: str) -> tuple[int, int]:
+        """The first and last mark around the cheapest at which to stop costs no more than the error of its own cost."""
+        stopping = self.stopping(policy)
+        at = stopping.cheapest
+        near = stopping.total <= stopping.total[at] + 1.96 * stopping.total_se[at]
+        first, last = at, at
+        while first > 0 and near[first - 1]:
+            first -= 1
+        while last + 1 < len(near) and near[last + 1]:
+            last += 1
+        return first, last
 
     @property
     def best_policy(self) -> str:
@@ -197,16 +209,16 @@ class Rehearsal:
         return words.to_dict(self)
 
     def write(self, folder: Path) -> list[Path]:
-        """Write report.html, rehearsal.json and the figures, each whole or not at all; their paths."""
+        """Write rehearsal.json and report.html, each whole or not at all; their paths."""
         from belated.rehearse import page
 
         return page.write(self, folder)
 
 
 def _losses(track: Track) -> np.ndarray:
-    """What is lost per visitor if the leader of each mark is used for good."""
-    leader = track.best.argmax(axis=2)
-    chosen = np.take_along_axis(track.means, leader, axis=1)
+    """What is lost per visitor if the leader of each mark is used for good; arms that lead together, by lot."""
+    leads = track.best >= track.best.max(axis=2, keepdims=True) - 1e-9
+    chosen = (leads * track.means[:, None, :]).sum(axis=2) / leads.sum(axis=2)
     losses: np.ndarray = track.means.max(axis=1, keepdims=True) - chosen
     return losses
 

@@ -4,9 +4,8 @@ With z = log(theta / (1 - theta)), g the density of z under Beta(a, b) and F its
 
     P(theta_i = max) = int g_i(z) prod_{j != i} F_j(z) dz,
 
-by the trapezoidal rule with end corrections, whose error is of order h^4, on points around the peak of each arm that may
-be the best. Within 1e-3 of the exact integral, mostly within 1e-5: enough to tell when 0.95 is passed, in a twentieth of
-the time.
+by the trapezoidal rule with end corrections, whose error is of order h^4, on points around the peak of each arm that
+may be the best. It is within 1e-3 of the exact integral, for up to eight arms within 1e-4, in a tenth of its time.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def _points(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _density(a: np.ndarray, b: np.ndarray, z: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """g at every point, and its derivative g (a - (a + b) theta)."""
+    """G at every point, and its derivative g (a - (a + b) theta)."""
     from scipy.special import betaln
 
     softplus = np.logaddexp(0.0, z)[:, None, :]

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belated.rehearse import figures, words
+from belated.rehearse import candidates, figures, words
 from belated.result import written_whole
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def rendered(found: Rehearsal) -> str:
         verdict=words.verdict(found),
         heads=heads,
         rows=rows,
-        labels={name: words.label(name) for name in found.policies},
+        labels={name: candidates.label(name) for name in found.policies},
         colours=figures.colours(found.policies),
         figures=figures.all_of(found),
         changes=words.changes(found),

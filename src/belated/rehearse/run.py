@@ -16,7 +16,7 @@ from belated.rehearse import candidates, running
 from belated.rehearse.dress import Dress, dressed
 from belated.rehearse.findings import Rehearsal, Track
 from belated.rehearse.plan import Plan
-from belated.rehearse.play import Batch, Setting, marks_of, setting_of
+from belated.rehearse.play import Batch, Setting, setting_of
 from belated.simulate import Progress
 
 PARTS = 8  # batches a worker, so that progress shows and workers end together

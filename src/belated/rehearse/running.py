@@ -1,7 +1,7 @@
 """A running experiment, rehearsed from where it stands: stop now, or go on?
 
-What is read of the ledger, and nothing is written: each arm's posterior, how long its outcomes took, what is pending, and
-how many visitors come. In each rehearsal the true rates are drawn from the posterior, what is pending comes as the
+What is read of the ledger, and nothing is written: each arm's posterior, how long its outcomes took, what is pending,
+and how many visitors come. In each rehearsal the true rates are drawn from the posterior, what is pending comes as the
 measured waits say, and the policies go on from the posterior that they would have now.
 """
 

@@ -15,7 +15,6 @@ from numpy.random import Generator
 from belated.law import Law
 from belated.marks import compiled
 from belated.policies.base import Policy, hear
-from belated.policies.thompson import Thompson
 
 
 class PairState(NamedTuple):
@@ -45,7 +44,7 @@ class Pair(Policy):
     name: ClassVar[str] = "pair"
 
     chooser: Policy
-    reader: Policy = Thompson()
+    reader: Policy
 
     def knowing(self, laws: Sequence[Law]) -> Policy:
         return Pair(self.chooser.knowing(laws), self.reader.knowing(laws))

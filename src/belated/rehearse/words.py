@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from belated.inputs import Between
 from belated.law import Law
-from belated.live.values import spoken
-from belated.live.words import plain
+from belated.live.words import plain, span
 from belated.rehearse import candidates
 from belated.rehearse.findings import Share, When
 from belated.rehearse.plan import DAY, Plan
@@ -32,15 +31,15 @@ def verdict(found: Rehearsal) -> list[str]:
 def _what(found: Rehearsal) -> str:
     best, plan = found.best_policy, found.plan
     text = (
-        f"{label(best)} loses least: {amount(found.lost(best))} of the {found.best_possible():,.0f} conversions that "
-        f"the best arm alone would bring in {day(plan.days(plan.rounds))}"
+        f"Use {candidates.phrase(best)}: it loses {amount(found.lost(best))} of the {found.best_possible():,.0f} "
+        f"conversions that the best arm alone would bring in {day(plan.days(plan.rounds))}"
     )
     equals = found.equals()
     others = [name for name in found.policies if name != best and name not in equals]
     if others:
-        text += ", where " + " and ".join(f"{_small(name)} loses {amount(found.lost(name))}" for name in others)
+        text += "; " + " and ".join(f"{candidates.phrase(name)} loses {amount(found.lost(name))}" for name in others)
     if equals:
-        names = " and ".join(_small(name) for name in equals)
+        names = " and ".join(candidates.phrase(name) for name in equals)
         text += f". Within the error of these rehearsals {names} {'does' if len(equals) == 1 else 'do'} as well"
     return text + "."
 
@@ -50,8 +49,8 @@ def _how_long(found: Rehearsal) -> str:
     asked = f"P(best) ≥ {plan.certainty:g}"
     if known.by_end.share >= ENOUGH:
         return (
-            f"Plan for {day(known.most.days)}: by then an arm has reached {asked} in nine rehearsals of ten, in half of "
-            f"them by {day(known.half.days)}."
+            f"Plan for {day(known.most.days)}: by then an arm has reached {asked} in nine rehearsals of ten, in half "
+            f"of them by {day(known.half.days)}."
         )
     text = f"Within {day(plan.days(plan.rounds))} an arm reaches {asked} in {percent(known.by_end)} of the rehearsals"
     if math.isfinite(known.half.days):
@@ -60,13 +59,16 @@ def _how_long(found: Rehearsal) -> str:
 
 
 def _when_to_stop(found: Rehearsal) -> str:
-    stopping, plan = found.stopping(found.best_policy), found.plan
-    at = stopping.cheapest
-    until = f"If the leader is then used, until {day(plan.days(plan.horizon))} after the start"
-    cost = f"{stopping.total[at]:,.0f} ± {1.96 * stopping.total_se[at]:,.0f} conversions lost in all"
-    if at == len(found.marks) - 1:
-        return f"{until}, to stop early only costs more: at the end it comes to {cost}."
-    return f"{until}, to stop after {day(float(found.days[at]))} costs least: {cost}."
+    best, plan = found.best_policy, found.plan
+    stopping = found.stopping(best)
+    at, (first, last) = stopping.cheapest, found.as_good(best)
+    cost = f"{stopping.total[at]:,.0f} ± {1.96 * stopping.total_se[at]:,.0f} conversions in all"
+    days = [plain(float(found.days[mark]), 3) for mark in (first, last)]
+    range = f"; from day {days[0]} to day {days[1]} it costs no more than that error above it" if first < last else ""
+    return (
+        f"If the leader is then used, until {span(plan.horizon * plan.step)} after the start, it is cheapest to stop "
+        f"after {day(float(found.days[at]))}, which loses {cost}{range}."
+    )
 
 
 def _risk(found: Rehearsal) -> str:
@@ -74,8 +76,8 @@ def _risk(found: Rehearsal) -> str:
     if not known.wrong.of:
         return ""
     return (
-        f"The risk: whoever stops as soon as an arm is declared best has the wrong arm in {percent(known.wrong)} of the "
-        f"cases, and loses {rate(known.loss.difference)} conversions per visitor on average."
+        f"The risk: whoever stops as soon as P(best) ≥ {found.plan.certainty:g}, looking every day, has the wrong arm "
+        f"in {percent(known.wrong)} of the cases; such a stop loses {rate(known.loss)} on average."
     )
 
 
@@ -84,9 +86,8 @@ def _refreshing(found: Rehearsal) -> str:
     if not ages:
         return ""
     dear = [name for name in ages if found.cost_of(name).sign > 0]
-    if not dear:
-        return f"A posterior {change(ages[-1])} costs nothing that can be told: {signed(found.cost_of(ages[-1]))}."
-    return f"A posterior {change(dear[0])} costs {signed(found.cost_of(dear[0]))} conversions."
+    which, cost = (dear[0], "costs") if dear else (ages[-1], "costs nothing that can be told:")
+    return f"A posterior {change(which)}, not at each visitor, {cost} {signed(found.cost_of(which))} conversions."
 
 
 # --- Of a running experiment ---
@@ -96,8 +97,8 @@ def _where(found: Rehearsal) -> str:
     now = found.running
     assert now is not None
     return (
-        f"{now.leader} leads with P(best) = {now.best:.3f} after {now.asked:,} decisions, {now.pending:,} of them pending; "
-        f"some {now.visitors:,.0f} visitors come a day."
+        f"{now.leader} leads with P(best) = {now.best:.3f} after {now.asked:,} decisions, {now.pending:,} of "
+        f"them pending; some {now.visitors:,.0f} visitors come a day."
     )
 
 
@@ -106,7 +107,7 @@ def _stop_now(found: Rehearsal) -> str:
     return (
         f"To stop now and use the leader for {day(found.plan.days(found.plan.horizon))} loses "
         f"{stopping.total[0]:,.0f} ± {1.96 * stopping.total_se[0]:,.0f} conversions to the best arm, "
-        f"{rate(float(stopping.loss[0]))} per visitor."
+        f"{1000 * stopping.loss[0]:.2g} ± {1960 * stopping.loss_se[0]:.1g} per 1,000 visitors."
     )
 
 
@@ -115,16 +116,10 @@ def _going_on(found: Rehearsal) -> list[str]:
     length = day(found.plan.days(found.plan.rounds))
     said = []
     for name in found.policies:
-        saved = paired(found.total(name, 0) - found.total(name, last))
-        word = "saves" if saved.sign > 0 else "costs" if saved.sign < 0 else "changes nothing that can be told:"
-        shown = (
-            saved
-            if saved.sign >= 0
-            else Comparison(
-                *(-each for each in (saved.difference, saved.se)), -saved.high, -saved.low, saved.replications
-            )
-        )
-        said.append(f"To go on for {length} with {_small(name)}, and choose then, {word} {amount(shown)} of them.")
+        more = paired(found.total(name, last) - found.total(name, 0))
+        text = {1: "loses more", -1: "loses less", 0: "makes no difference that can be told"}[more.sign]
+        who = candidates.phrase(name)
+        said.append(f"To go on for {length} with {who}, and choose then, {text}: {signed(more)} conversions.")
     return said
 
 
@@ -134,17 +129,6 @@ def title(found: Rehearsal) -> str:
         return f"{found.running.name}: stop now, or go on?"
     arms = found.plan.arms
     return f"A rehearsal of {', '.join(arms)}" if len(arms) <= 4 else f"A rehearsal of {len(arms)} arms"
-
-
-def label(name: str) -> str:
-    """The name of a policy as a person would say it."""
-    return candidates.label(name)
-
-
-def _small(name: str) -> str:
-    """The same within a sentence."""
-    said = candidates.label(name)
-    return f"the {said}" if said.startswith("A/B") else said
 
 
 # --- Numbers ----------------------------------------------------------------------------------------------------------
@@ -171,28 +155,25 @@ def day(days: float) -> str:
     >>> day(7.0), day(1.0), day(0.25), day(9.5)
     ('7 days', '1 day', '6 hours', '9.5 days')
     """
-    if days < 1.0:
-        return f"{plain(24 * days, 2)} hours"
-    return "1 day" if days == 1.0 else f"{plain(days, 3)} days"
+    return span(days * DAY)
 
 
-def when(of: When) -> str:
+def when(of: When, end: float) -> str:
     """A time in days with its 95 % interval; beyond the end it is not known."""
-    return f"{_edge(of.days)} [{_edge(of.low)}, {_edge(of.high)}]"
+    edges = [f">{plain(end, 3)}" if math.isinf(days) else plain(days, 3) for days in (of.days, of.low, of.high)]
+    return edges[0] if math.isinf(of.low) else f"{edges[0]} [{edges[1]}, {edges[2]}]"
 
 
-def _edge(days: float) -> str:
-    return "later" if math.isinf(days) else plain(days, 3)
-
-
-def rate(of: float) -> str:
-    """A loss per visitor."""
-    return "–" if math.isnan(of) else plain(of, 2)
+def rate(of: Comparison) -> str:
+    """A loss per visitor, by the thousand."""
+    return f"{plain(1000 * of.difference, 2)} ± {plain(500 * (of.high - of.low), 1)} per 1,000 visitors"
 
 
 def change(name: str) -> str:
     """What has been changed of a plan."""
-    return f"read anew every {spoken(int(name.split()[1]))}" if name.startswith("refresh") else "without the outage"
+    if not name.startswith("refresh"):
+        return "no outage"
+    return f"read every {span(int(name.split()[1])).removeprefix('1 ')}"
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -200,7 +181,7 @@ def change(name: str) -> str:
 
 def policies(found: Rehearsal) -> tuple[list[str], list[list[str]]]:
     """The heads and rows of what each policy comes to, the least lost first."""
-    certainty = f"{found.plan.certainty:g}"
+    certainty, end = f"{found.plan.certainty:g}", float(found.days[-1])
     heads = [
         "policy", "conversions lost", f"P ≥ {certainty} by the end", "in half by day", "in nine tenths", "then wrong",
         "cheapest stop", "lost in all",
@@ -211,11 +192,11 @@ def policies(found: Rehearsal) -> tuple[list[str], list[list[str]]]:
         at = stopping.cheapest
         rows.append(
             [
-                label(name),
+                candidates.label(name),
                 amount(found.lost(name)),
                 percent(known.by_end),
-                when(known.half),
-                when(known.most),
+                when(known.half, end),
+                when(known.most, end),
                 percent(known.wrong),
                 "now" if found.marks[at] == 0 else f"day {plain(float(found.days[at]), 3)}",
                 f"{stopping.total[at]:,.0f} ± {1.96 * stopping.total_se[at]:,.0f}",
@@ -238,8 +219,8 @@ def dress(found: Rehearsal) -> str:
     every = day(found.plan.days(made.every)) if made.every > 1 else "each visitor"
     text = (
         f"Dress rehearsal: {which} {made.of_rounds:,} visitors of one world were decided for by the live engine itself "
-        f"({_small(made.policy)}, the posterior read anew every {every}); it was told {made.told:,} outcomes, "
-        f"{made.duplicates:,} of them again and {made.late:,} after their window, in any order"
+        f"({candidates.phrase(made.policy)}, the posterior read anew every {every}); it was told {made.told:,} "
+        f"outcomes, {made.duplicates:,} of them again and {made.late:,} after their window, in any order"
     )
     if made.agrees:
         return f"{text}. Every choice and every sum is that of the compiled rehearsal."
@@ -259,7 +240,9 @@ def assumptions(found: Rehearsal) -> list[tuple[str, str]]:
         ("visitors", f"{DAY / made.step:,.0f} a day, evenly; {made.rounds:,} in {day(made.days(made.rounds))}"),
         (
             "silence",
-            "is pending" if made.window is None else f"for {spoken(made.window)} is a failure, until it is not",
+            "is pending"
+            if made.window is None
+            else f"for {span(made.window)} is a failure; a success after that takes it back",
         ),
         ("delay", "; ".join(_wait(law, made) for law in laws)),
     ]
