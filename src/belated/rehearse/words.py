@@ -23,7 +23,7 @@ ENOUGH = 0.9  # of the rehearsals, for a duration to be recommended
 def verdict(found: Rehearsal) -> list[str]:
     """What to do, how long, what it costs, and what the risks are."""
     if found.running is not None:
-        return [_where(found), _stop_now(found), *_going_on(found), _risk(found)]
+        return [_stop_or_go(found), _where(found), _stop_now(found), *_going_on(found), _risk(found)]
     said = [_what(found), _how_long(found), _when_to_stop(found), _risk(found), _refreshing(found)]
     return [sentence for sentence in said if sentence]
 
@@ -93,30 +93,53 @@ def _refreshing(found: Rehearsal) -> str:
 # --- Of a running experiment ---
 
 
+def _more(found: Rehearsal, name: str) -> Comparison:
+    """What it loses more to go on with that policy until the end than to stop now, by the first policy's reading."""
+    return paired(found.total(name, len(found.marks) - 1) - found.total(found.policies[0], 0))
+
+
+def _stop_or_go(found: Rehearsal) -> str:
+    best = min(found.policies, key=lambda name: _more(found, name).difference)
+    length, sign = day(found.plan.days(found.plan.rounds)), _more(found, best).sign
+    if sign < 0:
+        return f"Go on for {length} with {candidates.phrase(best)}: to stop now would lose more."
+    if sign > 0:
+        return f"Stop now and use {_leader(found)[0]}: to go on for {length} only costs more."
+    return f"To stop now and use {_leader(found)[0]}, or to go on for {length}: neither is better within the error."
+
+
+def _leader(found: Rehearsal) -> tuple[str, float]:
+    """Who leads now as the first policy reads it, and P(best) of it."""
+    best = found.track(found.policies[0]).best[0, 0]
+    return found.plan.arms[int(best.argmax())], float(best.max())
+
+
 def _where(found: Rehearsal) -> str:
     now = found.running
     assert now is not None
-    return (
-        f"{now.leader} leads with P(best) = {now.best:.3f} after {now.asked:,} decisions, {now.pending:,} of "
-        f"them pending; some {now.visitors:,.0f} visitors come a day."
+    text = (
+        f"{now.leader} leads with P(best) = {now.best:.3f} after {now.asked:,} decisions, {now.pending:,} still pending"
     )
+    if found.plan.window is not None:
+        leader, best = _leader(found)
+        text += f"; if their silence is read as well, {leader} with P = {best:.3f}"
+    return f"{text}. Some {now.visitors:,.0f} visitors come a day."
 
 
 def _stop_now(found: Rehearsal) -> str:
-    stopping = found.stopping(found.best_policy)
+    stopping = found.stopping(found.policies[0])
     return (
-        f"To stop now and use the leader for {day(found.plan.days(found.plan.horizon))} loses "
+        f"To stop now and use {_leader(found)[0]} for {day(found.plan.days(found.plan.horizon))} loses "
         f"{stopping.total[0]:,.0f} ± {1.96 * stopping.total_se[0]:,.0f} conversions to the best arm, "
         f"{1000 * stopping.loss[0]:.2g} ± {1960 * stopping.loss_se[0]:.1g} per 1,000 visitors."
     )
 
 
 def _going_on(found: Rehearsal) -> list[str]:
-    last = len(found.marks) - 1
     length = day(found.plan.days(found.plan.rounds))
     said = []
     for name in found.policies:
-        more = paired(found.total(name, last) - found.total(name, 0))
+        more = _more(found, name)
         text = {1: "loses more", -1: "loses less", 0: "makes no difference that can be told"}[more.sign]
         who = candidates.phrase(name)
         said.append(f"To go on for {length} with {who}, and choose then, {text}: {signed(more)} conversions.")
