@@ -40,7 +40,7 @@ LIVE = {"thompson": "thompson", "wait": "thompson", "split": "split"}
 def names(given: Any, windowed: bool) -> tuple[str, ...]:
     """The names that were given, or else the usual ones."""
     if given is None:
-        return ("thompson-silence", "wait", "split") if windowed else ("thompson", "ucb1", "split")
+        return ("thompson-silence", "wait", "split") if windowed else ("thompson", "split")
     chosen = tuple(str(each) for each in listed("policies", given))
     if not chosen:
         raise InvalidInput("policies", "at least one is needed, got none")

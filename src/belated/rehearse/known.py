@@ -5,7 +5,7 @@ With z = log(theta / (1 - theta)), g the density of z under Beta(a, b) and F its
     P(theta_i = max) = int g_i(z) prod_{j != i} F_j(z) dz,
 
 by the trapezoidal rule with end corrections, whose error is of order h^4, on points around the peak of each arm that
-may be the best. It is within 1e-3 of the exact integral, for up to eight arms within 1e-4, in a tenth of its time.
+may be the best. It is within 1e-4 of the exact integral, in a tenth of its time for two arms and half of it for twenty.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 
 REACH = 7.0  # deviations on both sides
 POINTS = 31  # around each peak
-MOST = 8  # arms whose peaks have points of their own
+MOST = 16  # arms whose peaks have points of their own
+TOLERANCE = 1e-3
 CHUNK = 2_000_000  # numbers in an array at a time
 
 
@@ -53,18 +54,30 @@ def _chances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     best = (h / 2.0 * (value[..., :-1] + value[..., 1:]) + h * h / 12.0 * (change[..., :-1] - change[..., 1:])).sum(
         axis=2
     )
-    np.clip(best, 0.0, None, out=best)
-    return np.asarray(best / best.sum(axis=1, keepdims=True))
+    return _checked(a, b, np.clip(best, 0.0, None))
+
+
+def _checked(a: np.ndarray, b: np.ndarray, best: np.ndarray) -> np.ndarray:
+    """The chances, which must add up to 1: where they do not, by the exact integral."""
+    from belated.live import posterior
+
+    total = best.sum(axis=1, keepdims=True)
+    for row in np.flatnonzero(~(np.abs(total[:, 0] - 1.0) < TOLERANCE)):
+        best[row] = posterior.chances(a[row], b[row])
+        total[row] = best[row].sum()
+    return np.asarray(best / total)
 
 
 def _points(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Points around the peaks of those arms that reach highest, ascending."""
+    """Points around the peaks of the arms that may be the best, ascending."""
     centre, spread = np.log(a / b), np.sqrt(1.0 / a + 1.0 / b)
     if a.shape[1] > MOST:
-        highest = np.argpartition(-(centre + 2.0 * spread), MOST - 1, axis=1)[:, :MOST]
-        centre, spread = (np.take_along_axis(each, highest, axis=1) for each in (centre, spread))
+        # Those of the highest means, and those that reach highest; twice the same point is a step of nought.
+        half = MOST // 2
+        highest = [np.argpartition(-each, half - 1, axis=1)[:, :half] for each in (centre, centre + 2.0 * spread)]
+        chosen = np.concatenate(highest, axis=1)
+        centre, spread = (np.take_along_axis(each, chosen, axis=1) for each in (centre, spread))
     offsets = np.linspace(-REACH, REACH, POINTS)
-    # No two points of two arms alike may coincide: a step of nought divides nothing, but wastes one.
     z = centre[:, :, None] + spread[:, :, None] * offsets
     return np.sort(z.reshape(len(a), -1), axis=1)
 

@@ -23,7 +23,7 @@ from belated.policies import Policy
 from belated.rehearse import candidates, observed
 
 DAY = 86_400_000  # ms
-MOST_ARMS = 100
+MOST_ARMS = 50
 MOST_ROUNDS = 5_000_000
 REPLICATIONS = 400
 

@@ -30,7 +30,7 @@ def run(plan: Plan, *, workers: int | None = None, progress: Progress | None = N
     >>> plan = rehearse.plan({"arms": arms, "visitors": 50, "days": 8, "delay": "exponential:1d", "replications": 20})
     >>> found = rehearse.run(plan)
     >>> found.policies, found.dress.agrees
-    (('thompson', 'ucb1', 'split'), True)
+    (('thompson', 'split'), True)
     """
     settings = {name: setting_of(plan, plan.policy(name)) for name in plan.policies}
     return _rehearsed(plan, settings | _changes(plan), workers, progress, dress=dressed)
