@@ -170,6 +170,10 @@ def test_a_bad_file_of_waits_is_named_with_its_line(rows: str, message: str, tmp
             {"delay": "queue:0.5"},
             "delay: with a window it is that of the successes, one law by itself, got 'queue:0.5'",
         ),
+        ({"delay": "exponential:10..20"}, "delay: must be a law with numbers, not ranges, and without memory"),
+        ({"delay": "conversions:fixed:3,9", "window": None}, "delay: is that of the successes; the window is a key"),
+        ({"delay": "queue:0.5", "window": None}, "delay: must be a law with numbers, not ranges, and without memory"),
+        ({"horizon": "8d"}, "horizon: must not be shorter than days = 9, got 8d"),
         ({"delay": ["fixed:1d"]}, "delay: must be one law or one for each of 3 arms, got 1"),
         ({"delay": "nowhere.csv"}, "delay: nowhere.csv cannot be read: No such file or directory"),
         ({"refresh": [60]}, "refresh: must be a time such as 7d, 12h or 30m, got 60"),
@@ -456,5 +460,5 @@ def test_every_policy_on_offer_can_be_rehearsed() -> None:
 
 def test_marks_are_days_or_even() -> None:
     assert marks_of(rehearse.plan(GIVEN)).tolist() == list(range(100, 1000, 100))
-    assert len(marks_of(rehearse.plan({**GIVEN, "days": 300}))) == 56
+    assert len(marks_of(rehearse.plan({**GIVEN, "days": 300, "horizon": "300d"}))) == 56
     assert len(marks_of(rehearse.plan({**GIVEN, "days": 1.5}))) == 4

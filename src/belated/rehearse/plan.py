@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from belated import study
-from belated.delays import Loss, Outage, RewardDependent
+from belated.delays import Conversions, Loss, Outage, RewardDependent
 from belated.inputs import Between, InvalidInput, listed, nearest, number, probability
 from belated.law import Law
 from belated.live import values
@@ -136,6 +136,8 @@ def plan(given: Mapping[str, Any], *, folder: Path = Path()) -> Plan:
         raise InvalidInput("certainty", f"must be at least 0.5 and below 1, got {asked['certainty']}")
     number("seed", asked["seed"], low=0, high=2**63, whole=True)
     horizon = round(_time("horizon", asked["horizon"]) / step)
+    if horizon < rounds and "horizon" in given:
+        raise InvalidInput("horizon", f"must not be shorter than days = {asked['days']}, got {asked['horizon']}")
     chosen = asked["policies"]
     return Plan(
         arms=names,
@@ -229,8 +231,10 @@ def _law(written: Any, step: int, windowed: bool, folder: Path) -> Law:
     made = study.law(_timed(written, step))
     if windowed and not made.iid:
         raise InvalidInput("delay", f"with a window it is that of the successes, one law by itself, got {written!r}")
-    if made.memory or type(made).__name__ == "Conversions":
-        raise InvalidInput("delay", f"{type(made).__name__.lower()} is not for a rehearsal: its window is a key")
+    if isinstance(made, Conversions):
+        raise InvalidInput("delay", "is that of the successes; the window is a key of its own")
+    if made.memory or made.is_drawn():
+        raise InvalidInput("delay", f"must be a law with numbers, not ranges, and without memory, got {written!r}")
     return made
 
 

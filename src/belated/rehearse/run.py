@@ -12,7 +12,7 @@ import numpy as np
 
 from belated.inputs import number
 from belated.provenance import provenance
-from belated.rehearse import candidates, running
+from belated.rehearse import candidates, running, words
 from belated.rehearse.dress import Dress, dressed
 from belated.rehearse.findings import Rehearsal, Track
 from belated.rehearse.plan import Plan
@@ -69,7 +69,7 @@ def _rehearsed(
         tracks={name: tracks[name] for name in plan.policies},
         changes={name: track for name, track in tracks.items() if name not in plan.policies},
         dress=lived,
-        provenance=provenance(seed=plan.seed, replications=plan.replications, seconds=seconds, plan=plan),
+        provenance=provenance(seed=plan.seed, replications=plan.replications, seconds=seconds),
         running=now,
     )
 
@@ -107,7 +107,8 @@ def _all(
             for done, future in enumerate(as_completed(places), start=1):
                 name, place = places[future]
                 found[name][place] = future.result()
-                report(candidates.label(name), done / (len(places) + 1))
+                label = candidates.label(name) if name in plan.policies else words.change(name)
+                report(label, done / (len(places) + 1))
             report("the dress rehearsal on the live engine", len(places) / (len(places) + 1))
             lived = rehearsal.result()
         except BaseException:
