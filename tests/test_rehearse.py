@@ -42,7 +42,7 @@ from belated.rehearse.findings import Rehearsal, Track, wilson
 from belated.rehearse.plan import KEYS
 from belated.rehearse.play import Batch, Start, marks_of, played, rates, setting_of
 from belated.rehearse.watched import News, watched
-from belated.simulate import POLICY, VISITORS, stream
+from belated.simulation import POLICY, VISITORS, stream
 
 STOP = np.zeros(1, np.uint8)
 GIVEN: dict[str, Any] = {

@@ -343,6 +343,12 @@ def pending(connection: Connection, experiment: int) -> list[tuple[int, int, int
     return [tuple(row) for row in connection.rows(sql, (experiment,))]
 
 
+def asked_since(connection: Connection, experiment: int, after: int) -> int:
+    """How many decisions were asked for later than `after`."""
+    sql = "SELECT COUNT(*) FROM decisions WHERE experiment = ? AND asked_at > ?"
+    return int(connection.rows(sql, (experiment, after))[0][0])
+
+
 class Recent(NamedTuple):
     """A decision, and how long its outcome was waited for, in ms, if it stands."""
 

@@ -23,7 +23,7 @@ from belated.live.writer import Call
 from belated.rehearse import candidates
 from belated.rehearse.plan import Plan
 from belated.rehearse.play import played, rates, setting_of
-from belated.simulate import POLICY, VISITORS, stream
+from belated.simulation import POLICY, VISITORS, stream
 
 TELLING = 3
 """The stream of what only the engine meets: what is told twice, and in which order."""

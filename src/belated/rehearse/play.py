@@ -16,7 +16,7 @@ from belated.rehearse import known
 from belated.rehearse.findings import Track
 from belated.rehearse.plan import DAY, Plan
 from belated.rehearse.watched import NOTHING, News, WatchedState, watched
-from belated.simulate import INSTANCE, POLICY, VISITORS, stream
+from belated.simulation import INSTANCE, POLICY, VISITORS, stream
 
 MOST_MARKS = 56
 

@@ -17,7 +17,7 @@ from belated.rehearse.dress import Dress, dressed
 from belated.rehearse.findings import Rehearsal, Track
 from belated.rehearse.plan import Plan
 from belated.rehearse.play import Batch, Setting, setting_of
-from belated.simulate import Progress
+from belated.simulation import Progress
 
 PARTS = 8  # batches a worker, so that progress shows and workers end together
 

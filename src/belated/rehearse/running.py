@@ -21,7 +21,7 @@ from belated.delays import Observed
 from belated.inputs import InvalidInput, number
 from belated.live import curves, ledger, values
 from belated.live.errors import NotFound
-from belated.live.ledger import Connection, Recent
+from belated.live.ledger import Connection, ExperimentRow, Recent
 from belated.live.posterior import standing as posterior
 from belated.live.version import Standing, evidence, standing
 from belated.policies import Policy
@@ -32,7 +32,7 @@ from belated.rehearse.observed import of_successes
 from belated.rehearse.plan import DAY, Plan, plan
 from belated.rehearse.play import Setting, Start, marks_of
 from belated.rehearse.watched import NOTHING, News
-from belated.simulate import INSTANCE, stream
+from belated.simulation import INSTANCE, stream
 
 WEEK = 7 * DAY
 ENOUGH = 100  # outcomes of an arm for a delay curve of its own
@@ -206,8 +206,8 @@ def _read(connection: Connection, at: Standing, now: int, asked: dict[str, Any])
     visitors = _visitors(connection, at, now)
     step = max(1, round(DAY / visitors))
     laws, own = _laws(connection, at, active, now, step)
-    recent = ledger.recent(connection, row.id, 0 if row.failure_after is None else now - row.failure_after)
-    young = _young(recent, active, now, step, row.failure_after is None)
+    recent = _recent(connection, row, now)
+    young = _young(recent, active, now, step)
     going = plan(
         {
             "arms": {name: float(mean) for name, mean in zip(names, a / (a + b), strict=True)},
@@ -249,7 +249,7 @@ def _visitors(connection: Connection, at: Standing, now: int) -> float:
     row = at.experiment
     end = min(now, at.last_asked)
     span = min(WEEK if row.failure_after is None else row.failure_after, end - row.created_at)
-    asked = sum(each.asked for each in ledger.asked_after(connection, row.id, row.grain, end - span).values())
+    asked = ledger.asked_since(connection, row.id, end - span)
     if asked < 10 or span <= 0:
         raise NotFound("experiment", f"{row.name} has had too few decisions to go by: rehearse a plan of it")
     return asked * DAY / span
@@ -273,10 +273,18 @@ def _laws(
     return tuple(laws), tuple(own)
 
 
-def _young(recent: list[Recent], active: list[int], now: int, step: int, all_told: bool) -> Young:
-    """Those of active arms; where both outcomes are told, only what is pending: all else is in the posterior."""
+def _recent(connection: Connection, row: ExperimentRow, now: int) -> list[Recent]:
+    """What the posterior does not count yet: the last window or, where both outcomes are told, what is pending."""
+    if row.failure_after is not None:
+        return ledger.recent(connection, row.id, now - row.failure_after)
+    pending = ledger.pending(connection, row.id)
+    return [Recent(arm, asked_at, None, None) for arm, asked_at, count in pending for _ in range(count)]
+
+
+def _young(recent: list[Recent], active: list[int], now: int, step: int) -> Young:
+    """Those of them that are of active arms."""
     places = {arm: place for place, arm in enumerate(active)}
-    kept = [each for each in recent if each.arm in places and not (all_told and each.reward is not None)]
+    kept = [each for each in recent if each.arm in places]
     heard = [-1 if each.wait is None else math.ceil(max(0, each.wait) / step) for each in kept]
     return Young(
         np.array([places[each.arm] for each in kept], np.int64),
