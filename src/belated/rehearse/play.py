@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated import kernels, loop
+from belated import loop
 from belated.inputs import Between
 from belated.law import Law
 from belated.policies import Policy
@@ -68,6 +68,8 @@ def played(
     setting: Setting, start: Start, replication: int, calendar: loop.Calendar, stop: np.ndarray
 ) -> tuple[WatchedState, np.ndarray]:
     """One replication: its state, and the regret at every mark. One visitor more comes, who closes the last round."""
+    from belated import kernels  # numba takes a while to import
+
     later = setting.marks[setting.marks > 0]
     marks = np.append(later, later[-1] + 1)
     arms = len(start.means)
