@@ -24,6 +24,7 @@ from belated import (
     SuccessiveElimination,
     Thompson,
     Uniform,
+    Wait,
     policies,
 )
 from belated.policies.base import hear
@@ -237,7 +238,7 @@ def test_waiting_by_hand() -> None:
     """Arm 0 in rounds 1 to 3, window 2: a success in time, silence, and a success after its window has closed."""
     found = {}
     for provisional in (True, False):
-        state = named("wait", window=2, provisional=provisional).start(2, 9)
+        state = Wait(window=2, provisional=provisional).start(2, 9)
         rng = np.random.default_rng(1)
         found[provisional] = []
         for t in range(1, 8):

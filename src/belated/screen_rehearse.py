@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from belated.console import output, table
-from belated.rehearse import Rehearsal, words
+from belated.rehearse import Rehearsal, candidates, words
 
 
 def rehearsal(found: Rehearsal, written: Sequence[Path]) -> None:
@@ -16,9 +16,11 @@ def rehearsal(found: Rehearsal, written: Sequence[Path]) -> None:
     for place, sentence in enumerate(words.verdict(found)):
         output.print(escape(sentence), style="bold" if place == 0 else None)
     heads, rows = words.policies(found)
-    made = table(*heads)
-    for row in rows:
-        made.add_row(*(escape(cell) for cell in row))
+    # A column a policy, for rows of eight cells are too wide for a screen; by the names that a plan has.
+    names = {candidates.label(name): name for name in found.policies}
+    made = table("", *(names[row[0]] for row in rows))
+    for place, head in enumerate(heads[1:], start=1):
+        made.add_row(head, *(escape(row[place]) for row in rows))
     output.print(made)
     if found.changes:
         changed = table("if the plan were another", "conversions lost, more or less")

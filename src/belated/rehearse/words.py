@@ -64,7 +64,7 @@ def _when_to_stop(found: Rehearsal) -> str:
     at, (first, last) = stopping.cheapest, found.as_good(best)
     cost = f"{stopping.total[at]:,.0f} ± {1.96 * stopping.total_se[at]:,.0f} conversions in all"
     days = [plain(float(found.days[mark]), 3) for mark in (first, last)]
-    range = f"; from day {days[0]} to day {days[1]} it costs no more than that error above it" if first < last else ""
+    range = f"; to stop anywhere from day {days[0]} to day {days[1]} is within that error" if first < last else ""
     return (
         f"If the leader is then used, until {span(plan.horizon * plan.step)} after the start, it is cheapest to stop "
         f"after {day(float(found.days[at]))}, which loses {cost}{range}."
