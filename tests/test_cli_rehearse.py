@@ -46,16 +46,6 @@ def test_a_plan_from_a_file(tmp_path: Path) -> None:
     assert read["verdict"][0] in text
 
 
-def test_json_for_machines_and_options_over_the_plan(tmp_path: Path) -> None:
-    (tmp_path / "plan.toml").write_text(SMALL)
-    done = rehearsed("plan.toml", "--json", "--seed", "7", "--replications", "4", cwd=tmp_path)
-    assert (done.returncode, done.stderr.strip()) == (0, "")
-    read = json.loads(done.stdout)
-    assert read["provenance"]["seed"] == 7
-    assert read["plan"]["rehearsals"].startswith("4,")
-    assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
-
-
 def within(arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """The exit code of the command, run in this process."""
     monkeypatch.chdir(folder)
@@ -63,6 +53,20 @@ def within(arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(SystemExit) as ended:
         main()
     return int(ended.value.code or 0)
+
+
+def test_json_for_machines_and_options_over_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.toml").write_text(SMALL)
+    options = ("plan.toml", "--json", "--seed", "7", "--replications", "4")
+    assert within(options, tmp_path, monkeypatch) == 0
+    written = capsys.readouterr()
+    read = json.loads(written.out)
+    assert written.err == ""
+    assert read["provenance"]["seed"] == 7
+    assert read["plan"]["rehearsals"].startswith("4,")
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
 
 
 def test_the_example_is_printed_as_it_is(

@@ -211,7 +211,7 @@ rubbish = st.recursive(
 
 @given(st.sampled_from([*GIVEN, "policies", "certainty", "prior", "seed"]), rubbish)
 @example("delay", {"law": "fixed", "rounds": []})
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_rubbish_is_a_plan_or_refused(key: str, value: Any) -> None:
     with contextlib.suppress(InvalidInput):
         assert rehearse.plan({**GIVEN, key: value}).rounds >= 10

@@ -186,7 +186,9 @@ def origin(
     try:
         with store.reading() as connection:
             ledger.refuse_unreadable(store, connection)
-            at = standing(connection, ledger.experiment(connection, values.text("experiment", name)), now)
+            row = ledger.experiment(connection, values.text("experiment", name))
+            now = max(now, ledger.last_asked(connection, row.id))  # a clock that is behind is no reason not to look
+            at = standing(connection, row, now)
             return _read(
                 connection, at, now, {"days": days, "horizon": horizon, "replications": replications, "seed": seed}
             )
