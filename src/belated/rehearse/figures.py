@@ -130,7 +130,7 @@ def _changes(found: Rehearsal) -> Any:
         cost = found.cost_of(name)
         rows.append({"change": words.change(name), "y": cost.difference, "low": cost.low, "high": cost.high})
     base = alt.Chart(inline(rows)).properties(width=WIDTH - 90, height=40 * len(rows) + 20)
-    y = alt.Y("change:N", title=None, sort=None, axis=alt.Axis(labelLimit=220, grid=False, ticks=False, domain=False))
+    y = alt.Y("change:N", title=None, sort=None, axis=alt.Axis(minExtent=125, grid=False, ticks=False, domain=False))
     x = alt.X("low:Q", title="conversions, more or less", axis=alt.Axis(labelExpr=SHORT, tickCount=5))
     colour = f"var(--{found.policies[0]})"
     nought = alt.Chart(inline([{"at": 0}])).mark_rule(color=PAGE.soft, strokeDash=[2, 3]).encode(x="at:Q")
