@@ -88,7 +88,10 @@ def test_the_example_is_the_plan_of_the_examples_and_a_whole_one() -> None:
     assert set(tomllib.loads(text)) == {*KEYS} - {
         "certainty", "prior", "replications", "seed",
     }  # fmt: skip
-    assert rehearse.plan(tomllib.loads(text)).rounds == 28_000
+    found = rehearse.run(rehearse.plan({**tomllib.loads(text), "replications": 2}), workers=2)
+    assert found.dress is not None
+    assert found.dress.agrees
+    assert (found.dress.rounds, found.plan.rounds) == (28_000, 28_000)
 
 
 @pytest.mark.parametrize(
