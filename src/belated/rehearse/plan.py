@@ -25,7 +25,7 @@ from belated.rehearse import candidates, observed
 DAY = 86_400_000  # ms
 MOST_ARMS = 50
 MOST_ROUNDS = 5_000_000
-REPLICATIONS = 400
+REPLICATIONS = 300
 
 KEYS = (
     "arms", "visitors", "days", "window", "delay", "outage", "duplicates", "horizon", "policies", "refresh",
