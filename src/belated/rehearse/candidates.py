@@ -33,8 +33,13 @@ PHRASES = {
 }
 """The same within a sentence."""
 
-LIVE = {"thompson": "thompson", "wait": "thompson", "split": "split"}
-"""Of these, those that run live today, and the name of each there."""
+LIVE: dict[str, dict[str, Any]] = {
+    "thompson": {"policy": "thompson"},
+    "thompson-silence": {"policy": "thompson", "reading": "silence"},
+    "wait": {"policy": "thompson", "reading": "wait"},
+    "split": {"policy": "split"},
+}
+"""Of these, those that run live, and how each is created there."""
 
 
 def names(given: Any, windowed: bool) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ import numpy as np
 
 from belated import live, loop
 from belated.live import ledger, values
-from belated.live.version import evidence, standing
+from belated.live.settings import Settings
+from belated.live.version import posterior, standing
 from belated.live.writer import Call
 from belated.rehearse import candidates
 from belated.rehearse.plan import Plan
@@ -73,11 +74,26 @@ class Lived(NamedTuple):
 
 def part_of(plan: Plan) -> Part | None:
     """What of a plan can be lived through: the first policy that runs live, and as many visitors as time allows."""
-    name = next((name for name in plan.policies if name in candidates.LIVE), None)
+    name = next((name for name in plan.policies if name in candidates.LIVE and _same_blocks(plan, name)), None)
     if name is None:
         return None
     every = -(-min(plan.rounds, MOST) // VERSIONS)
     return Part(name, min(plan.rounds, MOST) // every * every, every)
+
+
+def block(plan: Plan) -> int:
+    """The ms of a block of decisions by which the engine reads this plan's silence."""
+    settings = Settings(silence=live.Failure(after=f"{plan.window}ms"))
+    row = ledger.ExperimentRow(0, "", "", "", 0, settings.grain, settings.window, 0)
+    return row.width
+
+
+def _same_blocks(plan: Plan, name: str) -> bool:
+    """Whether the engine's blocks, which are of time, are the policy's, which are of rounds."""
+    if name != "thompson-silence":
+        return True
+    state = plan.policy(name).start(len(plan.arms), plan.rounds)
+    return bool(block(plan) == state.width * plan.step)
 
 
 def dressed(plan: Plan, stop: np.ndarray) -> Dress | None:
@@ -101,7 +117,7 @@ def dressed(plan: Plan, stop: np.ndarray) -> Dress | None:
         duplicates=lived.answers["duplicate"],
         late=lived.answers["late"],
         same_choices=bool((chosen == lived.chosen).all()),
-        same_sums=bool((state.noted[-1] == sums).all())
+        same_sums=np.allclose(state.noted[-1], sums, rtol=1e-9, atol=0.0)
         and lived.asked == np.bincount(chosen, minlength=len(plan.arms)).tolist(),
     )
 
@@ -123,14 +139,16 @@ def live_through(plan: Plan, part: Part, means: np.ndarray, stop: np.ndarray, *,
         test = home.create(
             "rehearsal",
             plan.arms,
-            policy=candidates.LIVE[part.name],
             silence=live.Pending() if plan.window is None else live.Failure(after=f"{plan.window}ms"),
             prior=plan.prior,
+            **candidates.LIVE[part.name],
         )
+        width = 1 if plan.window is None else block(plan)
+        began = (BEGIN // width + 1) * width - plan.step  # a block begins with the first visitor
         crowd = Crowd(plan, means, replication)
         chosen, calls = np.zeros(part.rounds, np.int64), _Calls(home)
         for t in range(1, part.rounds + 1):
-            clock.now = BEGIN + t * plan.step
+            clock.now = began + t * plan.step
             if (t - 1) % part.every == 0:
                 calls.settle()  # the posterior is read anew: all that was told must be there
                 if stop[0]:
@@ -138,16 +156,16 @@ def live_through(plan: Plan, part: Part, means: np.ndarray, stop: np.ndarray, *,
             operation = next(test.asking())
             calls.hand_in(operation)
             chosen[t - 1] = operation.row.arm  # type: ignore[union-attr]
+            clock.now += 1  # outcomes come after the decision, and before the next one
             for identity, reward in crowd.comes(t, int(chosen[t - 1]), operation.row.id):  # type: ignore[union-attr]
                 calls.hand_in(home.telling(values.written(identity), reward))
         calls.settle()
-        clock.now = BEGIN + (part.rounds + 1) * plan.step
+        clock.now = began + (part.rounds + 1) * plan.step
         with home.store.reading() as connection:
             at = standing(connection, ledger.experiment(connection, test.name), clock.now)
-        total, seen = evidence(at)
-        a, b = plan.prior
+        a, b = posterior(at)
         asked = [arm.asked for arm in test.summary().arms]
-    return Lived(chosen, calls.answers, a + total, b + (seen - total), asked)
+    return Lived(chosen, calls.answers, a, b, asked)
 
 
 class Clock:

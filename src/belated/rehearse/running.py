@@ -22,8 +22,8 @@ from belated.inputs import InvalidInput, number
 from belated.live import curves, ledger, values
 from belated.live.errors import NotFound
 from belated.live.ledger import Connection, ExperimentRow, Recent
-from belated.live.posterior import standing as posterior
-from belated.live.version import Standing, evidence, standing
+from belated.live.posterior import chances
+from belated.live.version import Standing, posterior, standing, waited
 from belated.policies import Policy
 from belated.policies.curve import read, tally
 from belated.policies.learned import LearnedState, settle
@@ -48,6 +48,7 @@ class Running(NamedTuple):
     pending: int
     leader: str
     best: float  # P(best) of the leader, as the experiment itself reads it
+    reads_silence: bool
     visitors: float  # a day, of late
     own_waits: tuple[str, ...]  # arms with a delay curve of their own
 
@@ -202,9 +203,7 @@ def _read(connection: Connection, at: Standing, now: int, asked: dict[str, Any])
     names = [at.arms[place].name for place in active]
     if len(active) < 2:
         raise InvalidInput("experiment", f"{row.name} has {len(active)} active arms: there is nothing to decide")
-    total, seen = evidence(at)
-    a = np.array([at.arms[place].prior_a for place in active]) + total[active]
-    b = np.array([at.arms[place].prior_b for place in active]) + (seen - total)[active]
+    a, b = (each[active] for each in waited(at))
     visitors = _visitors(connection, at, now)
     step = max(1, round(DAY / visitors))
     laws, own = _laws(connection, at, active, now, step)
@@ -221,7 +220,7 @@ def _read(connection: Connection, at: Standing, now: int, asked: dict[str, Any])
             **asked,
         }
     )
-    chances = posterior(a, b).chances
+    best = chances(*(each[active] for each in posterior(at)))
     pending = sum(whole.asked - whole.told - at.assumed(place) for place, whole in enumerate(at.sums))
     return Origin(
         going,
@@ -231,8 +230,9 @@ def _read(connection: Connection, at: Standing, now: int, asked: dict[str, Any])
             now,
             sum(each.asked for each in at.sums),
             pending,
-            names[int(chances.argmax())],
-            float(chances.max()),
+            names[int(best.argmax())],
+            float(best.max()),
+            at.past is not None,
             visitors,
             own,
         ),

@@ -120,7 +120,7 @@ def _where(found: Rehearsal) -> str:
     text = (
         f"{now.leader} leads with P(best) = {now.best:.3f} after {now.asked:,} decisions, {now.pending:,} still pending"
     )
-    if found.plan.window is not None:
+    if found.plan.window is not None and not now.reads_silence:
         leader, best = _leader(found)
         text += f"; if their silence is read as well, {leader} with P = {best:.3f}"
     return f"{text}. Some {now.visitors:,.0f} visitors come a day."
