@@ -24,6 +24,7 @@ from belated import (
     SuccessiveElimination,
     Thompson,
     Uniform,
+    Wait,
     policies,
 )
 from belated.policies.base import hear
@@ -233,6 +234,23 @@ def test_thompson_with_a_coin_learns_whole_rewards() -> None:
     assert state.successes[0] == int(state.successes[0])
     assert abs(state.successes[0] - 301) < 4 * math.sqrt(1000 * 0.3 * 0.7)
     assert state.successes[0] + state.failures[0] == 1002
+
+
+def test_waiting_by_hand() -> None:
+    """Arm 0 in rounds 1 to 3, window 2: a success in time, silence, and a success after its window has closed."""
+    found = {}
+    for provisional in (True, False):
+        state = Wait(window=2, provisional=provisional).start(2, 9)
+        rng = np.random.default_rng(1)
+        found[provisional] = []
+        for t in range(1, 8):
+            state.sent(t, 0 if t <= 3 else 1)
+            for s in {2: [1], 6: [3]}.get(t, []):
+                state.heard(t, s, 0, 1.0, rng)
+            found[provisional].append((state.successes[0], state.failures[0]))
+    # The first counts in round 3; silence in round 4, and in 5 until its success is heard in 6.
+    assert found[True] == [(1, 1), (1, 1), (2, 1), (2, 2), (2, 3), (3, 2), (3, 2)]
+    assert found[False] == [(1, 1), (1, 1), (2, 1), (2, 1), (2, 1), (3, 1), (3, 1)]
 
 
 def test_split_is_uniform() -> None:

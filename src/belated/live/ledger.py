@@ -152,6 +152,16 @@ def migrate(store: Store, *, upto: int = VERSION) -> None:
             connection.many("INSERT INTO belated_schema (version) VALUES (?)", [(number,)])
 
 
+def refuse_unreadable(store: Store, connection: Connection) -> None:
+    """Refuse what is no ledger, or not of this program's schema: what only reads does not migrate."""
+    if "belated_schema" not in store.tables(connection):
+        raise WrongLedger("ledger", "there is no experiment in it")
+    found = _version(store, connection)
+    if found != VERSION:
+        older = f"older than {VERSION}: open it once, as with `belated live list`"
+        raise WrongLedger("ledger", f"its schema is {found}, {older if found < VERSION else f'newer than {VERSION}'}")
+
+
 def _version(store: Store, connection: Connection) -> int:
     tables = store.tables(connection)
     if not tables:
@@ -331,6 +341,30 @@ def pending(connection: Connection, experiment: int) -> list[tuple[int, int, int
         "WHERE d.experiment = ? AND o.decision IS NULL GROUP BY d.arm, d.asked_at ORDER BY d.arm, d.asked_at"
     )
     return [tuple(row) for row in connection.rows(sql, (experiment,))]
+
+
+def asked_since(connection: Connection, experiment: int, after: int) -> int:
+    """How many decisions were asked for later than `after`."""
+    sql = "SELECT COUNT(*) FROM decisions WHERE experiment = ? AND asked_at > ?"
+    return int(connection.rows(sql, (experiment, after))[0][0])
+
+
+class Recent(NamedTuple):
+    """A decision, and how long its outcome was waited for, in ms, if it stands."""
+
+    arm: int
+    asked_at: int
+    wait: int | None
+    reward: int | None
+
+
+def recent(connection: Connection, experiment: int, after: int) -> list[Recent]:
+    """The decisions asked later than `after`, the oldest first."""
+    sql = (
+        f"SELECT d.arm, d.asked_at, {_WAIT}, o.reward FROM decisions d LEFT JOIN {STANDING} "
+        "WHERE d.experiment = ? AND d.asked_at > ? ORDER BY d.asked_at, d.id"
+    )
+    return [Recent(*row) for row in connection.rows(sql, (experiment, after))]
 
 
 def every_decision(
