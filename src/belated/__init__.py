@@ -23,8 +23,10 @@ if TYPE_CHECKING:
         Loss,
         Mixture,
         Observed,
+        Outage,
         Pareto,
         Queue,
+        Refreshed,
         RewardDependent,
         Uniform,
     )
@@ -69,11 +71,13 @@ __all__ = [
     "Mixture",
     "Observed",
     "OptimisticElimination",
+    "Outage",
     "Pareto",
     "PatientBandits",
     "PhasedElimination",
     "Policy",
     "Queue",
+    "Refreshed",
     "Result",
     "RewardDependent",
     "Scenario",
@@ -96,8 +100,8 @@ __all__ = [
 # Where each name is from. What is not asked for is not imported: `belated --help` needs neither NumPy nor the rest.
 _HOMES = {
     "delays": (
-        "Conversions", "Drifting", "Exponential", "Fixed", "Geometric", "Loss", "Mixture", "Observed", "Pareto",
-        "Queue", "RewardDependent", "Uniform",
+        "Conversions", "Drifting", "Exponential", "Fixed", "Geometric", "Loss", "Mixture", "Observed", "Outage",
+        "Pareto", "Queue", "Refreshed", "RewardDependent", "Uniform",
     ),
     "inputs": ("Between", "InvalidInput"),
     "law": ("Law",),

@@ -150,7 +150,7 @@ def law(written: Any) -> Law:
     for key, given in parameters.items():
         if key == "laws":
             parameters[key] = [law(each) for each in listed("delay.laws", given)]
-        elif key in ("success", "failure", "before", "after"):
+        elif key in ("success", "failure", "before", "after", "inner"):
             parameters[key] = law(given)
         elif isinstance(given, str):
             parameters[key] = value(given, f"delay.{key}")
