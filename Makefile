@@ -3,10 +3,10 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help paper test lint serve bench bench-service verify clean
+.PHONY: help paper test lint serve bench bench-service bench-peers verify clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/made: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -36,6 +36,9 @@ bench: .venv/made ## time the simulator beside a C program, and the live engine 
 
 bench-service: .venv/made ## time the service with wrk, beside an echo of the same stack
 	$(BIN)/python benchmarks/service.py
+
+bench-peers: .venv/made ## time the same policy in other libraries, installed into out/peers (1.5 GB)
+	$(BIN)/python benchmarks/peers.py
 
 verify: .venv/made ## slow statistical evidence, with figures, into out/verify
 	$(BIN)/python verification/lemmas.py
