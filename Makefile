@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help paper test lint serve bench bench-service bench-peers verify clean
+.PHONY: help paper test lint serve bench bench-service bench-scale bench-peers verify clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ bench: .venv/made ## time the simulator beside a C program, and the live engine 
 bench-service: .venv/made ## time the service with wrk, beside an echo of the same stack
 	$(BIN)/python benchmarks/service.py
 
+bench-scale: .venv/made ## what one decision needs: bytes, commits, processor
+	$(BIN)/python benchmarks/scale.py
+
 bench-peers: .venv/made ## time the same policy in other libraries, installed into out/peers (1.5 GB)
 	$(BIN)/python benchmarks/peers.py
 
@@ -45,6 +48,7 @@ verify: .venv/made ## slow statistical evidence, with figures, into out/verify
 	$(BIN)/python verification/certified.py
 	$(BIN)/python verification/arms.py
 	$(BIN)/python verification/oracle.py
+	$(BIN)/python verification/staleness.py
 
 clean: ## remove what the verbs made
 	rm -rf .venv out

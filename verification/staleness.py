@@ -130,12 +130,13 @@ def figure(found: list[Cost]) -> alt.HConcatChart:
     panels = []
     for case in CASES:
         base = alt.Chart(alt.Data(values=[row for cost in found if cost.case is case for row in rows(cost)]))
-        own = base.transform_filter(alt.datum.kind != BLIND)
-        dots = own.mark_point(filled=True, size=50, opacity=1).encode(x=x, y=y, color=colour)
-        bars = own.mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour)
-        line = (
-            base.transform_filter(alt.datum.kind == BLIND).mark_line(strokeDash=[4, 3]).encode(x=x, y=y, color=colour)
+        dots = base.mark_point(filled=True, size=50, opacity=1, clip=True).encode(x=x, y=y, color=colour)
+        bars = base.mark_rule(strokeWidth=2, clip=True).encode(
+            x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour
         )
+        steps = np.geomspace(EVERY[0], EVERY[-1], 100).tolist()
+        blind = [{"kind": BLIND, "every": every, "cost": every * case.gap} for every in steps]
+        line = alt.Chart(alt.Data(values=blind)).mark_line(strokeDash=[4, 3]).encode(x=x, y=y, color=colour)
         panels.append(alt.layer(line, bars, dots).properties(width=240, height=240, title=case.title))
     return alt.hconcat(*panels)
 
@@ -144,7 +145,6 @@ def rows(cost: Cost) -> Iterator[dict[str, Any]]:
     """The points of a figure; the two that are measured stand a little to the left and right of their interval."""
     for kind, each, shift in ((STALE, cost.stale, 0.88), (LATER, cost.later, 1 / 0.88)):
         yield {"kind": kind, "every": cost.every * shift, "cost": each.difference, "low": each.low, "high": each.high}
-    yield {"kind": BLIND, "every": cost.every, "cost": cost.price}
 
 
 def main() -> int:
