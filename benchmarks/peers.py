@@ -193,11 +193,13 @@ def cells(row: Row, runs: Runs, ours: Runs) -> list[str]:
         regret = f"{runs.mean:.0f} ± {runs.error:.0f} ({len(runs.regrets):,})"
         z = runs.z_score(ours)
         apart = "" if runs is ours else f"{z:+.1f}{'' if abs(z) < APART else ', differs'}"
-    ratio = best / min(ours.ns)
-    return [
-        row.shown, runs.version, f"{best / 1000:.3g}", f"+{max(runs.ns) / best - 1:.0%}",
-        f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}", regret, apart,
-    ]  # fmt: skip
+    spread, ratio = f"+{max(runs.ns) / best - 1:.0%}", best / min(ours.ns)
+    return [row.shown, runs.version, written(best / 1000), spread, written(ratio), regret, apart]
+
+
+def written(value: float) -> str:
+    """Two digits or three."""
+    return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 
 def print_table(title: str, rows: list[Row], runs: dict[str, Runs]) -> None:
