@@ -119,8 +119,8 @@ def wire() -> tuple[int, int]:
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(sys.executable).parent / "belated")
         command = [program, "serve", f"--ledger=sqlite:///{folder}/wire.db", f"--port={PORT}", "--quiet"]
-        with running(command, PORT) as url:
-            Client(url).create("checkout", ARMS)
+        with running(command, PORT):
+            Client(f"http://127.0.0.1:{PORT}").create("checkout", ARMS)
             with socket.create_connection(("127.0.0.1", PORT), timeout=10) as connection:
                 connection.sendall(request)
                 return len(request), len(connection.recv(65536))
