@@ -3,7 +3,7 @@
 Deciders that draw from a snapshot of the totals, taken every so many decisions, learn each outcome up to that many
 decisions late, on average half as many. So staleness is delay, and a simulation with `Refreshed` prices it. Beside it:
 a delay of the whole interval for every outcome, the most that staleness can add; and the price of an interval of blind
-decisions, interval × mean gap. Exit code 1 if staleness costs more than either, beyond chance. It takes about six minutes
+decisions, interval × mean gap. Exit code 1 if staleness costs more than either, beyond chance. It takes six minutes
 of processor time.
 
     python verification/staleness.py [--replications N] [--figure FILE]
