@@ -185,7 +185,7 @@ def test_what_cannot_be_rehearsed_is_said_in_a_line(tmp_path: Path) -> None:
 
 
 def test_a_ledger_of_another_schema_is_not_read(tmp_path: Path) -> None:
-    from belated.live.ledger import migrate
+    from belated.live.schema import migrate
 
     store = live._store(f"sqlite:///{tmp_path}/old.db")
     migrate(store, upto=1)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.random import Generator
 
 from belated.live import ledger, silence
-from belated.live.ledger import ArmRow, Connection, ExperimentRow, Sums
+from belated.live.ledger import Sums
 from belated.live.settings import Settings
 from belated.live.silence import Past
+from belated.live.store import ArmRow, Connection, ExperimentRow
 from belated.live.values import BILLION
 from belated.policies import Thompson, ucb
 from belated.policies.learned import LearnedState

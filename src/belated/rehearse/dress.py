@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from belated import live, loop
-from belated.live import ledger, values
+from belated.live import ledger, store, values
 from belated.live.settings import Settings
 from belated.live.version import posterior, standing
 from belated.live.writer import Call
@@ -84,7 +84,7 @@ def part_of(plan: Plan) -> Part | None:
 def block(plan: Plan) -> int:
     """The ms of a block of decisions by which the engine reads this plan's silence."""
     settings = Settings(silence=live.Failure(after=f"{plan.window}ms"))
-    row = ledger.ExperimentRow(0, "", "", "", 0, settings.grain, settings.window, 0)
+    row = store.ExperimentRow(0, "", "", "", 0, settings.grain, settings.window, 0)
     return row.width
 
 

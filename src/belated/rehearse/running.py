@@ -19,10 +19,11 @@ import numpy as np
 
 from belated.delays import Observed
 from belated.inputs import InvalidInput, number
-from belated.live import curves, ledger, values
+from belated.live import curves, ledger, schema, values
 from belated.live.errors import NotFound
-from belated.live.ledger import Connection, ExperimentRow, Recent
+from belated.live.ledger import Recent
 from belated.live.posterior import chances
+from belated.live.store import Connection, ExperimentRow
 from belated.live.version import Standing, posterior, standing, waited
 from belated.policies import Policy
 from belated.policies.curve import read, tally
@@ -186,7 +187,7 @@ def origin(
     store = live._store(url)
     try:
         with store.reading() as connection:
-            ledger.refuse_unreadable(store, connection)
+            schema.refuse_unreadable(store, connection)
             row = ledger.experiment(connection, values.text("experiment", name))
             now = max(now, ledger.last_asked(connection, row.id))  # a clock that is behind is no reason not to look
             at = standing(connection, row, now)
