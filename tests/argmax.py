@@ -52,9 +52,9 @@ def lazy_choice(state: Any, rng: Generator) -> int:
 def counter(choice: Callable[[Any, Generator], int]) -> Callable[..., None]:
     """Compiled: count the arms of as many choices as `counts` is asked for."""
     kernels.register_marked()
-    choose = numba.njit(error_model="numpy")(choice)
+    choose = numba.njit(**kernels.OPTIONS)(choice)
 
-    @numba.njit(error_model="numpy")
+    @numba.njit(_nrt=False, **kernels.OPTIONS)
     def count(state: Any, rng: Generator, draws: int, counts: np.ndarray) -> None:
         for _ in range(draws):
             counts[choose(state, rng)] += 1

@@ -63,20 +63,19 @@ def log_normaliser(a: float, b: float) -> float:
 def hazard_beyond(a: float, b: float, log_b: float, level: float) -> float:
     """An upper bound of -log P(theta <= level) for theta ~ Beta(a, b), infinite if none is known.
 
-    Above its mode a log-concave density f lies below f(level) exp(-slope (x - level)), slope = -(log f)'(level), and below
-    f(level): so the mass beyond is at most q = f(level) / rate, and -log(1 - q) <= q / (1 - q).
+    With f its log-concave density and slope = -(log f)'(level), f(x) <= f(level) exp(-slope (x - level)). So the mass
+    beyond the level is at most q = f(level) / rate with either the slope for a rate, or 1 / (1 - level), reduced if f
+    rises there; and -log(1 - q) <= q / (1 - q).
     """
     slope = (b - 1.0) / (1.0 - level) - (a - 1.0) / level
-    if slope < 0.0:
-        return math.inf
-    rate = max(slope, 1.0 / (1.0 - level))
+    rate = max(slope, 1.0 / (1.0 - level) + min(slope, 0.0))
     f = math.exp(min(700.0, (a - 1.0) * math.log(level) + (b - 1.0) * math.log1p(-level) - log_b))
     return f / (rate - f) if f < rate else math.inf
 
 
 @compiled
 def fill_hazards(a: Any, b: Any, log_b: Any, scratch: Any, level: float) -> None:
-    """`hazard_beyond` for many arms, a little larger: a number of the bits (x + 1023) 2^52 is at least 2^x."""
+    """`hazard_beyond` of many arms, slightly larger: a number whose bits are (x + 1023) 2^52 is at least 2^x."""
     log, log_rest = LOG2_E * math.log(level), LOG2_E * math.log1p(-level)
     inverse, inverse_rest = 1.0 / level, 1.0 / (1.0 - level)
     number, bits = scratch.number, scratch.bits
@@ -85,53 +84,67 @@ def fill_hazards(a: Any, b: Any, log_b: Any, scratch: Any, level: float) -> None
         bits[i] = int((min(max(power, -1000.0), 1000.0) + 1023.0) * 2.0**52)
     for i in range(len(a)):
         slope = (b[i] - 1.0) * inverse_rest - (a[i] - 1.0) * inverse
-        rate = max(slope, inverse_rest)
+        rate = max(slope, inverse_rest + min(slope, 0.0))
         f = number[i]
-        number[i] = f / (rate - f) if slope >= 0.0 and f < rate else math.inf
+        number[i] = f / (rate - f) if f < rate else math.inf
 
 
 @compiled
 def beyond(rng: Generator, a: float, b: float, log_b: float, level: float, hazard: float) -> float:
-    """A draw of theta ~ Beta(a, b) if it exceeds the level, for an arm chosen with probability 1 - exp(-hazard); or 0."""
+    """What an arm that was chosen with probability 1 - exp(-hazard) draws, if that exceeds the level; otherwise 0."""
     if hazard == math.inf:
         return beta(rng, a, b)
-    slope = (b - 1.0) / (1.0 - level) - (a - 1.0) / level
-    rate = max(slope, 1.0 / (1.0 - level))
-    if slope < rate:
-        fall = 0.0
-        x = level + (1.0 - level) * rng.random()
+    rest = 1.0 - level
+    slope = (b - 1.0) / rest - (a - 1.0) / level
+    if slope * rest < 1.0:
+        x, density = level + rest * rng.random(), 1.0 / rest
     else:
         fall = rng.standard_exponential()
-        x = level + fall / rate
+        x, density = level + fall / slope, slope * math.exp(-fall)
     if x >= 1.0:
         return 0.0
-    log_f = (a - 1.0) * math.log(x) + (b - 1.0) * math.log1p(-x) - log_b
-    chosen = -math.expm1(-hazard)
-    return x if rng.random() * chosen * rate < math.exp(log_f + fall) else 0.0
+    f = math.exp((a - 1.0) * math.log(x) + (b - 1.0) * math.log1p(-x) - log_b)
+    return x if rng.random() * density * -math.expm1(-hazard) < f else 0.0
+
+
+@compiled
+def first_reached(hazards: Any, start: int, left: float) -> tuple[int, float]:
+    """The first arm from `start` on whose hazard exceeds what those before it leave of `left`; and what they leave."""
+    while start < len(hazards):
+        if start + 8 <= len(hazards):
+            h = hazards[start : start + 8]
+            total = ((h[0] + h[1]) + (h[2] + h[3])) + ((h[4] + h[5]) + (h[6] + h[7]))
+            if total <= left:
+                left -= total
+                start += 8
+                continue
+        for arm in range(start, min(start + 8, len(hazards))):
+            if hazards[arm] > left:
+                return arm, left
+            left -= hazards[arm]
+        start += 8
+    return len(hazards), left
 
 
 @compiled
 def highest_beyond(
     a: Any, b: Any, log_b: Any, scratch: Any, leader: int, level: float, left: float, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of the largest draw beyond the level, and the draw; the leader if there is none. `left` is exponential."""
-    best, start = leader, 0
+    """The arm of the largest draw beyond the level, the leader's left out, and the draw; the leader if there is none."""
+    best, start, hazards = leader, 0, scratch.number
     while start < len(a):
-        part = Scratch(scratch.number[start:], scratch.bits[start:])
+        part = Scratch(hazards[start:], scratch.bits[start:])
         fill_hazards(a[start:], b[start:], log_b[start:], part, min(max(level, SMALLEST), LARGEST))
-        for arm in range(start, len(a)):
-            hazard = scratch.number[arm]
-            start = arm + 1
-            if arm == leader:
-                continue
-            if hazard <= left:
-                left -= hazard
-                continue
+        hazards[leader] = 0.0
+        start, left = first_reached(hazards, start, left)
+        while start < len(a):
+            arm, start = start, start + 1
+            x = beyond(rng, a[arm], b[arm], log_b[arm], level, hazards[arm])
             left = rng.standard_exponential()
-            x = beyond(rng, a[arm], b[arm], log_b[arm], level, hazard)
             if x > level:
                 best, level = arm, x
-                break
+                break  # the arms to come must exceed this one
+            start, left = first_reached(hazards, start, left)
     return best, level
 
 
