@@ -1,11 +1,12 @@
-"""Thompson sampling that draws only what can win: the argmax has the law of drawing every arm, at a fraction of the cost.
+"""Thompson sampling that draws only what can win: the arm has the law of Algorithm 1, at a fraction of its cost.
 
-The *leader* is an arm of large posterior mean, the *level* a number that its draw hardly ever falls below. Each other arm
-has a *hazard*: an upper bound of -log P(theta <= level), so that it exceeds the level with a chance of at most
-1 - exp(-hazard). Hazards add up, and one exponential variable that exceeds their sum settles all arms at once: the leader
-is the largest, and nothing is drawn. docs/theory.md has the proof.
+The *leader* is an arm of a large posterior mean. Each other arm has a *hazard*: an upper bound of -log P(theta <= level),
+so that it exceeds the level with a chance of at most 1 - exp(-hazard). Hazards add up: one exponential variable above
+their sum says that no arm exceeds the level. Where the leader hardly ever falls below a level that hardly any other arm
+exceeds, that settles most rounds, and nothing at all is drawn. docs/theory.md has the proof.
 
-The state is [a, b and log B(a, b) of each arm] and what is known of the leader.
+A density is known by a, b and log B(a, b). Where it is not log-concave (a or b below 1), log B is -inf here, the hazard
+is infinite, and the arm is drawn as usual.
 """
 
 from __future__ import annotations
@@ -20,29 +21,61 @@ from belated.marks import compiled
 from belated.policies.base import beta
 
 LEADER, DUE = 0, 1  # places in `Lead.arm`
-LEVEL, LOW, HIGH = 0, 1, 2  # places in `Lead.bounds`
-DEVIATIONS = 2.5  # by how many standard deviations the level lies below the leader's mean
-SMALLEST, LARGEST = 1e-300, 1.0 - 2.0**-53  # where logarithms are finite
+LOW, HIGH = 0, 1  # places in `Lead.hazards`
+DEVIATIONS = (1.0, 1.7, 2.5, 3.5)  # how many standard deviations below the leader's mean the level may be
 LOG2_E = math.log2(math.e)
 
 
-class Lead(NamedTuple):
-    """What is known of the leader."""
+class Level(NamedTuple):
+    """A number between 0 and 1, and what the densities there take of it."""
 
-    arm: np.ndarray  # which arm it is; how many rewards until it is looked for again
-    bounds: np.ndarray  # the level; the hazard that the leader is below it; that any other arm is above
+    x: float
+    log: float  # to base 2, as the next one
+    log_rest: float
+    inverse: float
+    inverse_rest: float
+
+
+class Lead(NamedTuple):
+    """What is known of the leader, and of the others against it."""
+
+    arm: np.ndarray  # which it is; how many rewards until it is looked for again
+    hazards: np.ndarray  # that the leader is below the level; that any other arm is above; infinite if nothing is known
+    level: np.ndarray  # the level, as a row like those of
+    grid: np.ndarray  # the levels 0, 1/n, 2/n, …
 
 
 class Scratch(NamedTuple):
-    """Numbers that can also be written by their bits: the two arrays are the same memory."""
+    """Numbers that can be written by their bits: the two arrays are the same memory."""
 
     number: np.ndarray
     bits: np.ndarray
 
 
+@compiled
+def level_at(x: float) -> Level:
+    """The level x."""
+    return Level(x, LOG2_E * math.log(x), LOG2_E * math.log(1.0 - x), 1.0 / x, 1.0 / (1.0 - x))
+
+
+@compiled
+def level_in(row: Any) -> Level:
+    """The level in a row of numbers."""
+    return Level(row[0], row[1], row[2], row[3], row[4])
+
+
+@compiled
+def level_below(grid: Any, x: float) -> Level:
+    """The largest level of the grid that is not above x."""
+    return level_in(grid[min(int(x * len(grid)), len(grid) - 1)])
+
+
+GRID = np.array([level_at(max(1e-300, place / 4096.0)) for place in range(4096)])
+
+
 def new_lead() -> Lead:
     """No leader yet."""
-    return Lead(np.zeros(2, np.int64), np.zeros(3))
+    return Lead(np.zeros(2, np.int64), np.zeros(2), np.zeros(5), GRID)
 
 
 def new_scratch(arms: int) -> Scratch:
@@ -53,40 +86,39 @@ def new_scratch(arms: int) -> Scratch:
 
 @compiled
 def log_normaliser(a: float, b: float) -> float:
-    """log B(a, b); -inf where the Beta(a, b) density is not log-concave, and no bound will be known of it."""
+    """The logarithm of B(a, b) where the Beta(a, b) density is log-concave; otherwise -inf."""
     if a < 1.0 or b < 1.0:
         return -math.inf
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 @compiled
-def hazard_beyond(a: float, b: float, log_b: float, level: float) -> float:
-    """An upper bound of -log P(theta <= level) for theta ~ Beta(a, b), infinite if none is known.
+def fill_hazards(a: Any, b: Any, log_b: Any, scratch: Any, level: Any) -> None:
+    """An upper bound of -log P(theta <= level) for each theta ~ Beta(a, b), infinite if none is known.
 
     With f its log-concave density and slope = -(log f)'(level), f(x) <= f(level) exp(-slope (x - level)). So the mass
-    beyond the level is at most q = f(level) / rate with either the slope for a rate, or 1 / (1 - level), reduced if f
-    rises there; and -log(1 - q) <= q / (1 - q).
+    beyond the level is at most q = f(level) / rate, with the slope for a rate, or 1 / (1 - level), less if f rises there;
+    and -log(1 - q) <= q / (1 - q). A number whose bits are (y + 1023) 2^52 is at least 2^y.
     """
-    slope = (b - 1.0) / (1.0 - level) - (a - 1.0) / level
-    rate = max(slope, 1.0 / (1.0 - level) + min(slope, 0.0))
-    f = math.exp(min(700.0, (a - 1.0) * math.log(level) + (b - 1.0) * math.log1p(-level) - log_b))
-    return f / (rate - f) if f < rate else math.inf
+    number, bits = scratch.number, scratch.bits
+    for i in range(len(a)):
+        power = (a[i] - 1.0) * level.log + (b[i] - 1.0) * level.log_rest - LOG2_E * log_b[i]
+        bits[i] = int((min(max(power, -1000.0), 1000.0) + 1023.0) * 2.0**52)
+    for i in range(len(a)):
+        slope = (b[i] - 1.0) * level.inverse_rest - (a[i] - 1.0) * level.inverse
+        rate = max(slope, level.inverse_rest + min(slope, 0.0))
+        f = number[i]
+        number[i] = f / (rate - f) if f < rate else math.inf
 
 
 @compiled
-def fill_hazards(a: Any, b: Any, log_b: Any, scratch: Any, level: float) -> None:
-    """`hazard_beyond` of many arms, slightly larger: a number whose bits are (x + 1023) 2^52 is at least 2^x."""
-    log, log_rest = LOG2_E * math.log(level), LOG2_E * math.log1p(-level)
-    inverse, inverse_rest = 1.0 / level, 1.0 / (1.0 - level)
-    number, bits = scratch.number, scratch.bits
-    for i in range(len(a)):
-        power = (a[i] - 1.0) * log + (b[i] - 1.0) * log_rest - LOG2_E * log_b[i]
-        bits[i] = int((min(max(power, -1000.0), 1000.0) + 1023.0) * 2.0**52)
-    for i in range(len(a)):
-        slope = (b[i] - 1.0) * inverse_rest - (a[i] - 1.0) * inverse
-        rate = max(slope, inverse_rest + min(slope, 0.0))
-        f = number[i]
-        number[i] = f / (rate - f) if f < rate else math.inf
+def hazard_below(a: float, b: float, log_b: float, level: Any) -> float:
+    """The same for P(theta >= level), of one arm, without the detour by bits."""
+    slope = (a - 1.0) * level.inverse - (b - 1.0) * level.inverse_rest
+    rate = max(slope, level.inverse + min(slope, 0.0))
+    power = (a - 1.0) * level.log + (b - 1.0) * level.log_rest
+    f = math.exp(min(700.0, power / LOG2_E - log_b))
+    return f / (rate - f) if f < rate else math.inf
 
 
 @compiled
@@ -97,14 +129,15 @@ def beyond(rng: Generator, a: float, b: float, log_b: float, level: float, hazar
     rest = 1.0 - level
     slope = (b - 1.0) / rest - (a - 1.0) / level
     if slope * rest < 1.0:
-        x, density = level + rest * rng.random(), 1.0 / rest
+        fall, density = 0.0, 1.0 / rest
+        x = level + rest * rng.random()
     else:
-        fall = rng.standard_exponential()
-        x, density = level + fall / slope, slope * math.exp(-fall)
+        fall, density = rng.standard_exponential(), slope
+        x = level + fall / slope
     if x >= 1.0:
         return 0.0
-    f = math.exp((a - 1.0) * math.log(x) + (b - 1.0) * math.log1p(-x) - log_b)
-    return x if rng.random() * density * -math.expm1(-hazard) < f else 0.0
+    log_f = (a - 1.0) * math.log(x) + (b - 1.0) * math.log(1.0 - x) - log_b
+    return x if rng.random() * density * (1.0 - math.exp(-hazard)) < math.exp(log_f + fall) else 0.0
 
 
 @compiled
@@ -128,46 +161,62 @@ def first_reached(hazards: Any, start: int, left: float) -> tuple[int, float]:
 
 @compiled
 def highest_beyond(
-    a: Any, b: Any, log_b: Any, scratch: Any, leader: int, level: float, left: float, rng: Generator
+    a: Any,
+    b: Any,
+    log_b: Any,
+    scratch: Any,
+    leader: int,
+    level: Any,
+    highest: float,
+    left: float,
+    rng: Generator,
+    grid: Any,
 ) -> tuple[int, float]:
-    """The arm of the largest draw beyond the level, the leader's left out, and the draw; the leader if there is none."""
+    """The arm of the largest draw beyond `highest`, the leader's left out, and the draw; the leader if there is none.
+
+    `highest` is at least the level; `left` is an exponential variable.
+    """
     best, start, hazards = leader, 0, scratch.number
     while start < len(a):
         part = Scratch(hazards[start:], scratch.bits[start:])
-        fill_hazards(a[start:], b[start:], log_b[start:], part, min(max(level, SMALLEST), LARGEST))
+        fill_hazards(a[start:], b[start:], log_b[start:], part, level)
         hazards[leader] = 0.0
         start, left = first_reached(hazards, start, left)
         while start < len(a):
             arm, start = start, start + 1
-            x = beyond(rng, a[arm], b[arm], log_b[arm], level, hazards[arm])
+            x = beyond(rng, a[arm], b[arm], log_b[arm], level.x, hazards[arm])
             left = rng.standard_exponential()
-            if x > level:
-                best, level = arm, x
+            if x > highest:
+                best, highest, level = arm, x, level_below(grid, x)
                 break  # the arms to come must exceed this one
             start, left = first_reached(hazards, start, left)
-    return best, level
+    return best, highest
 
 
 @compiled
 def lazy_choice(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, rng: Generator) -> int:
     """An arm with the law of the argmax of the draws theta_i ~ Beta(a_i, b_i)."""
+    low, left = lead.hazards[LOW], rng.standard_exponential()
     leader = int(lead.arm[LEADER])
-    level, low, high = lead.bounds[LEVEL], lead.bounds[LOW], lead.bounds[HIGH]
-    left = rng.standard_exponential()
-    if left >= low + high:
+    if left >= low + lead.hazards[HIGH]:
         return leader
-    if left < low:  # the leader may be below the level
-        if low == math.inf:
-            theta = beta(rng, a[leader], b[leader])
-        else:
-            theta = 1.0 - beyond(rng, b[leader], a[leader], log_b[leader], 1.0 - level, low)
-            if theta >= level:
-                theta = at_least(rng, a[leader], b[leader], level)
-        return highest_beyond(a, b, log_b, scratch, leader, theta, rng.standard_exponential(), rng)[0]
-    arm, x = highest_beyond(a, b, log_b, scratch, leader, level, left - low, rng)
-    if arm != leader and x < at_least(rng, a[leader], b[leader], level):
-        return leader
-    return arm
+    if left >= low:
+        level = level_in(lead.level)
+        arm, x = highest_beyond(a, b, log_b, scratch, leader, level, level.x, left - low, rng, lead.grid)
+        if arm != leader and x < at_least(rng, a[leader], b[leader], level.x):
+            return leader
+        return arm
+    theta = beta(rng, a[leader], b[leader]) if low == math.inf else chosen_below(a, b, log_b, lead, rng)
+    level, left = level_below(lead.grid, theta), rng.standard_exponential()
+    return highest_beyond(a, b, log_b, scratch, leader, level, theta, left, rng, lead.grid)[0]
+
+
+@compiled
+def chosen_below(a: Any, b: Any, log_b: Any, lead: Any, rng: Generator) -> float:
+    """What the leader draws, chosen as it was to fall below the level."""
+    leader, level = lead.arm[LEADER], lead.level[0]
+    x = beyond(rng, b[leader], a[leader], log_b[leader], 1.0 - level, lead.hazards[LOW])
+    return 1.0 - x if x > 1.0 - level else at_least(rng, a[leader], b[leader], level)
 
 
 @compiled
@@ -181,7 +230,7 @@ def at_least(rng: Generator, a: float, b: float, level: float) -> float:
 
 @compiled
 def lazy_learn(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, arm: int, reward: float) -> None:
-    """Add a reward to the posterior of its arm, and keep the bounds true."""
+    """Add a reward to the posterior of its arm, and keep the hazards upper bounds."""
     if log_b[arm] > -math.inf and (reward == 0.0 or reward == 1.0):
         log_b[arm] += math.log((a[arm] if reward == 1.0 else b[arm]) / (a[arm] + b[arm]))
         a[arm] += reward
@@ -190,20 +239,21 @@ def lazy_learn(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, arm: int, re
         a[arm] += reward
         b[arm] += 1.0 - reward
         log_b[arm] = log_normaliser(a[arm], b[arm])
-    leader, bounds = lead.arm[LEADER], lead.bounds
-    if arm != leader:
-        if a[arm] * b[leader] > a[leader] * b[arm]:
-            lead.arm[LEADER] = arm
-            unsettle(lead)
-        elif bounds[LEVEL] < 1.0:
-            part = Scratch(scratch.number[arm : arm + 1], scratch.bits[arm : arm + 1])
-            one = slice(arm, arm + 1)
-            fill_hazards(a[one], b[one], log_b[one], part, bounds[LEVEL])
-            bounds[HIGH] += scratch.number[arm]
-    elif reward < 1.0 and bounds[LEVEL] < 1.0:  # a success only makes it larger
-        bounds[LOW] = hazard_beyond(b[arm], a[arm], log_b[arm], 1.0 - bounds[LEVEL])
-    if bounds[LOW] + bounds[HIGH] > 1.0:
+    leader = lead.arm[LEADER]
+    if arm != leader and a[arm] * b[leader] > a[leader] * b[arm]:
+        lead.arm[LEADER] = arm
         unsettle(lead)
+    if lead.hazards[LOW] < math.inf:
+        if arm != leader:
+            one = slice(arm, arm + 1)
+            fill_hazards(
+                a[one], b[one], log_b[one], Scratch(scratch.number[one], scratch.bits[one]), level_in(lead.level)
+            )
+            lead.hazards[HIGH] += scratch.number[arm]
+        elif reward < 1.0:  # a success only makes it larger
+            lead.hazards[LOW] = hazard_below(a[arm], b[arm], log_b[arm], level_in(lead.level))
+        if lead.hazards[LOW] + lead.hazards[HIGH] > 1.0:
+            unsettle(lead)
     lead.arm[DUE] -= 1
     if lead.arm[DUE] <= 0:
         settle(a, b, log_b, lead, scratch)
@@ -212,29 +262,43 @@ def lazy_learn(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, arm: int, re
 @compiled
 def unsettle(lead: Any) -> None:
     """Know nothing of the leader: every choice draws it."""
-    lead.bounds[LEVEL], lead.bounds[LOW], lead.bounds[HIGH] = 1.0, math.inf, math.inf
+    lead.hazards[LOW], lead.hazards[HIGH] = math.inf, math.inf
 
 
 @compiled
 def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
-    """Take the arm of the largest mean for the leader, and find a level that it hardly ever falls below."""
+    """Take the arm of the largest mean for the leader, and find the level below which least is to be feared."""
     leader = 0
     for arm in range(1, len(a)):
         if a[arm] * b[leader] > a[leader] * b[arm]:
             leader = arm
     n = a[leader] + b[leader]
     mean = a[leader] / n
-    level = mean - DEVIATIONS * math.sqrt(mean * (1.0 - mean) / n)
+    deviation = math.sqrt(mean * (1.0 - mean) / n)
     log_b[leader] = log_normaliser(a[leader], b[leader])  # so that rounding does not build up
-    lead.arm[LEADER], lead.arm[DUE] = leader, 32 + int(0.125 * n)
+    lead.arm[LEADER], lead.arm[DUE] = leader, len(a) + 32 + int(0.125 * n)
     unsettle(lead)
-    if level <= 0.0 or log_b[leader] == -math.inf:
-        return
-    low, high = hazard_beyond(b[leader], a[leader], log_b[leader], 1.0 - level), 0.0
+    least = 1.0
+    for deviations in DEVIATIONS:
+        x = mean - deviations * deviation
+        if x <= 0.0:
+            continue
+        level = level_at(x)
+        low = hazard_below(a[leader], b[leader], log_b[leader], level)
+        high = hazard_above(a, b, log_b, scratch, leader, level) if low < least else math.inf
+        if low + high < least:
+            least = low + high
+            lead.hazards[LOW], lead.hazards[HIGH] = low, high
+            for place in range(len(level)):
+                lead.level[place] = level[place]
+
+
+@compiled
+def hazard_above(a: Any, b: Any, log_b: Any, scratch: Any, leader: int, level: Any) -> float:
+    """The hazard that any arm but the leader is above the level."""
     fill_hazards(a, b, log_b, scratch, level)
+    scratch.number[leader] = 0.0
+    total = 0.0
     for arm in range(len(a)):
-        if arm != leader:
-            high += scratch.number[arm]
-    high *= 1.0 + 1e-9  # more than rounding can take from the sum
-    if low + high < 1.0:
-        lead.bounds[LEVEL], lead.bounds[LOW], lead.bounds[HIGH] = level, low, high
+        total += scratch.number[arm]
+    return total * (1.0 + 1e-9)  # more than rounding can take from the sum
