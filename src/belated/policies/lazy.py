@@ -23,6 +23,7 @@ from belated.policies.base import beta
 LEADER, DUE = 0, 1  # places in `Lead.arm`
 LOW, HIGH = 0, 1  # places in `Lead.hazards`
 DEVIATIONS = (1.0, 1.7, 2.5, 3.5)  # how many standard deviations below the leader's mean the level may be
+SOON = 64  # rewards until a level is looked for where none is known
 LOG2_E = math.log2(math.e)
 
 
@@ -261,7 +262,8 @@ def lazy_learn(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, arm: int, re
 
 @compiled
 def unsettle(lead: Any) -> None:
-    """Know nothing of the leader: every choice draws it."""
+    """Know nothing of the leader, so that every choice draws it, until it is looked for again."""
+    lead.arm[DUE] = min(lead.arm[DUE], SOON)
     lead.hazards[LOW], lead.hazards[HIGH] = math.inf, math.inf
 
 
@@ -276,7 +278,7 @@ def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
     mean = a[leader] / n
     deviation = math.sqrt(mean * (1.0 - mean) / n)
     log_b[leader] = log_normaliser(a[leader], b[leader])  # so that rounding does not build up
-    lead.arm[LEADER], lead.arm[DUE] = leader, len(a) + 32 + int(0.125 * n)
+    lead.arm[LEADER], lead.arm[DUE] = leader, SOON
     unsettle(lead)
     least = 1.0
     for deviations in DEVIATIONS:
@@ -288,6 +290,7 @@ def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
         high = hazard_above(a, b, log_b, scratch, leader, level) if low < least else math.inf
         if low + high < least:
             least = low + high
+            lead.arm[DUE] = SOON + int(0.125 * n)
             lead.hazards[LOW], lead.hazards[HIGH] = low, high
             for place in range(len(level)):
                 lead.level[place] = level[place]
