@@ -24,6 +24,7 @@ LEADER, DUE = 0, 1  # places in `Lead.arm`
 LOW, HIGH = 0, 1  # places in `Lead.hazards`
 DEVIATIONS = (1.0, 1.7, 2.5, 3.5)  # how many standard deviations below the leader's mean the level may be
 SOON = 64  # rewards until a level is looked for where none is known
+BLOCK = 100000  # arms whose hazards are computed together, against the same level
 LOG2_E = math.log2(math.e)
 
 
@@ -123,8 +124,8 @@ def hazard_below(a: float, b: float, log_b: float, level: Any) -> float:
 
 
 @compiled
-def beyond(rng: Generator, a: float, b: float, log_b: float, level: float, hazard: float) -> float:
-    """What an arm that was chosen with probability 1 - exp(-hazard) draws, if that exceeds the level; otherwise 0."""
+def beyond(rng: Generator, a: float, b: float, log_b: float, level: float, hazard: float, highest: float) -> float:
+    """What an arm draws that was chosen with probability 1 - exp(-hazard), if it exceeds `highest` >= level; otherwise 0."""
     if hazard == math.inf:
         return beta(rng, a, b)
     rest = 1.0 - level
@@ -135,7 +136,7 @@ def beyond(rng: Generator, a: float, b: float, log_b: float, level: float, hazar
     else:
         fall, density = rng.standard_exponential(), slope
         x = level + fall / slope
-    if x >= 1.0:
+    if x <= highest or x >= 1.0:
         return 0.0
     log_f = (a - 1.0) * math.log(x) + (b - 1.0) * math.log(1.0 - x) - log_b
     return x if rng.random() * density * (1.0 - math.exp(-hazard)) < math.exp(log_f + fall) else 0.0
@@ -162,35 +163,31 @@ def first_reached(hazards: Any, start: int, left: float) -> tuple[int, float]:
 
 @compiled
 def highest_beyond(
-    a: Any,
-    b: Any,
-    log_b: Any,
-    scratch: Any,
-    leader: int,
-    level: Any,
-    highest: float,
-    left: float,
-    rng: Generator,
-    grid: Any,
+    a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, level: Any, highest: float, left: float, rng: Generator
 ) -> tuple[int, float]:
     """The arm of the largest draw beyond `highest`, the leader's left out, and the draw; the leader if there is none.
 
     `highest` is at least the level; `left` is an exponential variable.
     """
-    best, start, hazards = leader, 0, scratch.number
+    best = leader = int(lead.arm[LEADER])
+    start = 0
     while start < len(a):
-        part = Scratch(hazards[start:], scratch.bits[start:])
-        fill_hazards(a[start:], b[start:], log_b[start:], part, level)
-        hazards[leader] = 0.0
-        start, left = first_reached(hazards, start, left)
-        while start < len(a):
-            arm, start = start, start + 1
-            x = beyond(rng, a[arm], b[arm], log_b[arm], level.x, hazards[arm])
+        block = slice(start, start + BLOCK)
+        hazards = scratch.number[block]
+        fill_hazards(a[block], b[block], log_b[block], Scratch(hazards, scratch.bits[block]), level)
+        if start <= leader < start + BLOCK:
+            hazards[leader - start] = 0.0
+        place, left = first_reached(hazards, 0, left)
+        while place < len(hazards):
+            arm = start + place
+            x = beyond(rng, a[arm], b[arm], log_b[arm], level.x, hazards[place], highest)
             left = rng.standard_exponential()
+            place += 1
             if x > highest:
-                best, highest, level = arm, x, level_below(grid, x)
+                best, highest, level = arm, x, level_below(lead.grid, x)
                 break  # the arms to come must exceed this one
-            start, left = first_reached(hazards, start, left)
+            place, left = first_reached(hazards, place, left)
+        start += place
     return best, highest
 
 
@@ -203,20 +200,20 @@ def lazy_choice(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, rng: Genera
         return leader
     if left >= low:
         level = level_in(lead.level)
-        arm, x = highest_beyond(a, b, log_b, scratch, leader, level, level.x, left - low, rng, lead.grid)
+        arm, x = highest_beyond(a, b, log_b, lead, scratch, level, level.x, left - low, rng)
         if arm != leader and x < at_least(rng, a[leader], b[leader], level.x):
             return leader
         return arm
     theta = beta(rng, a[leader], b[leader]) if low == math.inf else chosen_below(a, b, log_b, lead, rng)
     level, left = level_below(lead.grid, theta), rng.standard_exponential()
-    return highest_beyond(a, b, log_b, scratch, leader, level, theta, left, rng, lead.grid)[0]
+    return highest_beyond(a, b, log_b, lead, scratch, level, theta, left, rng)[0]
 
 
 @compiled
 def chosen_below(a: Any, b: Any, log_b: Any, lead: Any, rng: Generator) -> float:
     """What the leader draws, chosen as it was to fall below the level."""
     leader, level = lead.arm[LEADER], lead.level[0]
-    x = beyond(rng, b[leader], a[leader], log_b[leader], 1.0 - level, lead.hazards[LOW])
+    x = beyond(rng, b[leader], a[leader], log_b[leader], 1.0 - level, lead.hazards[LOW], 1.0 - level)
     return 1.0 - x if x > 1.0 - level else at_least(rng, a[leader], b[leader], level)
 
 
