@@ -20,11 +20,12 @@ from numpy.random import Generator
 from belated.marks import compiled
 from belated.policies.base import beta
 
-LEADER, DUE = 0, 1  # places in `Lead.arm`
+DUE, DRAWN = 0, 1  # places in `Lead.count`
 LOW, HIGH = 0, 1  # places in `Lead.hazards`
 DEVIATIONS = (1.0, 1.7, 2.5, 3.5)  # how many standard deviations below the leader's mean the level may be
 SOON = 64  # rewards until a level is looked for where none is known
 BLOCK = 100000  # arms whose hazards are computed together, against the same level
+RIVALS, RIVAL_HAZARD = 6, 0.3  # how many arms are drawn beside the leader, and from what hazard at its mean on
 LOG2_E = math.log2(math.e)
 
 
@@ -41,7 +42,9 @@ class Level(NamedTuple):
 class Lead(NamedTuple):
     """What is known of the leader, and of the others against it."""
 
-    arm: np.ndarray  # which it is; how many rewards until it is looked for again
+    drawn: np.ndarray  # the arms that are drawn first, as usual: the leader, then what often exceeds it
+    count: np.ndarray  # the rewards until these are chosen again; how many they are
+    others: np.ndarray  # log B of the other arms; infinite for these, which leaves them no hazard
     hazards: np.ndarray  # that the leader is below the level; that any other arm is above; infinite if nothing is known
     level: np.ndarray  # the level, as a row like those of
     grid: np.ndarray  # the levels 0, 1/n, 2/n, …
@@ -75,9 +78,10 @@ def level_below(grid: Any, x: float) -> Level:
 GRID = np.array([level_at(max(1e-300, place / 4096.0)) for place in range(4096)])
 
 
-def new_lead() -> Lead:
+def new_lead(arms: int) -> Lead:
     """No leader yet."""
-    return Lead(np.zeros(2, np.int64), np.zeros(2), np.zeros(5), GRID)
+    drawn, count = np.zeros(1 + RIVALS, np.int64), np.zeros(2, np.int64)
+    return Lead(drawn, count, np.zeros(arms), np.zeros(2), np.zeros(5), GRID)
 
 
 def new_scratch(arms: int) -> Scratch:
@@ -110,7 +114,8 @@ def fill_hazards(a: Any, b: Any, log_b: Any, scratch: Any, level: Any) -> None:
         slope = (b[i] - 1.0) * level.inverse_rest - (a[i] - 1.0) * level.inverse
         rate = max(slope, level.inverse_rest + min(slope, 0.0))
         f = number[i]
-        number[i] = f / (rate - f) if f < rate else math.inf
+        hazard = f / (rate - f) if f < rate else math.inf
+        number[i] = hazard if log_b[i] < math.inf else 0.0
 
 
 @compiled
@@ -163,20 +168,17 @@ def first_reached(hazards: Any, start: int, left: float) -> tuple[int, float]:
 
 @compiled
 def highest_beyond(
-    a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, level: Any, highest: float, left: float, rng: Generator
+    a: Any, b: Any, lead: Any, scratch: Any, level: Any, best: int, highest: float, left: float, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of the largest draw beyond `highest`, the leader's left out, and the draw; the leader if there is none.
+    """The arm of the largest draw of the others beyond `highest` >= level, and the draw; `best` if there is none.
 
-    `highest` is at least the level; `left` is an exponential variable.
+    `left` is an exponential variable.
     """
-    best = leader = int(lead.arm[LEADER])
-    start = 0
+    start, log_b = 0, lead.others
     while start < len(a):
         block = slice(start, start + BLOCK)
         hazards = scratch.number[block]
         fill_hazards(a[block], b[block], log_b[block], Scratch(hazards, scratch.bits[block]), level)
-        if start <= leader < start + BLOCK:
-            hazards[leader - start] = 0.0
         place, left = first_reached(hazards, 0, left)
         while place < len(hazards):
             arm = start + place
@@ -194,25 +196,36 @@ def highest_beyond(
 @compiled
 def lazy_choice(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, rng: Generator) -> int:
     """An arm with the law of the argmax of the draws theta_i ~ Beta(a_i, b_i)."""
-    low, left = lead.hazards[LOW], rng.standard_exponential()
-    leader = int(lead.arm[LEADER])
-    if left >= low + lead.hazards[HIGH]:
+    low, high, left = lead.hazards[LOW], lead.hazards[HIGH], rng.standard_exponential()
+    best = leader = int(lead.drawn[0])
+    if left >= low + high:
         return leader
+    level = level_in(lead.level)
     if left >= low:
-        level = level_in(lead.level)
-        arm, x = highest_beyond(a, b, log_b, lead, scratch, level, level.x, left - low, rng)
-        if arm != leader and x < at_least(rng, a[leader], b[leader], level.x):
+        best, x = highest_beyond(a, b, lead, scratch, level, leader, level.x, left - low, rng)
+        if best != leader and x < at_least(rng, a[leader], b[leader], level.x):
             return leader
-        return arm
-    theta = beta(rng, a[leader], b[leader]) if low == math.inf else chosen_below(a, b, log_b, lead, rng)
-    level, left = level_below(lead.grid, theta), rng.standard_exponential()
-    return highest_beyond(a, b, log_b, lead, scratch, level, theta, left, rng)[0]
+        return best
+    if low < math.inf:
+        highest, left = chosen_below(a, b, log_b, lead, rng), rng.standard_exponential()
+    else:
+        highest = beta(rng, a[leader], b[leader])
+        for place in range(1, lead.count[DRAWN]):
+            arm = lead.drawn[place]
+            x = beta(rng, a[arm], b[arm])
+            if x > highest:
+                best, highest = arm, x
+        if left >= high and highest >= level.x:
+            return best
+    if low < math.inf or highest < level.x:
+        level = level_below(lead.grid, highest)
+    return highest_beyond(a, b, lead, scratch, level, best, highest, left, rng)[0]
 
 
 @compiled
 def chosen_below(a: Any, b: Any, log_b: Any, lead: Any, rng: Generator) -> float:
     """What the leader draws, chosen as it was to fall below the level."""
-    leader, level = lead.arm[LEADER], lead.level[0]
+    leader, level = lead.drawn[0], lead.level[0]
     x = beyond(rng, b[leader], a[leader], log_b[leader], 1.0 - level, lead.hazards[LOW], 1.0 - level)
     return 1.0 - x if x > 1.0 - level else at_least(rng, a[leader], b[leader], level)
 
@@ -237,68 +250,74 @@ def lazy_learn(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, arm: int, re
         a[arm] += reward
         b[arm] += 1.0 - reward
         log_b[arm] = log_normaliser(a[arm], b[arm])
-    leader = lead.arm[LEADER]
-    if arm != leader and a[arm] * b[leader] > a[leader] * b[arm]:
-        lead.arm[LEADER] = arm
-        unsettle(lead)
-    if lead.hazards[LOW] < math.inf:
-        if arm != leader:
-            one = slice(arm, arm + 1)
-            fill_hazards(
-                a[one], b[one], log_b[one], Scratch(scratch.number[one], scratch.bits[one]), level_in(lead.level)
-            )
-            lead.hazards[HIGH] += scratch.number[arm]
-        elif reward < 1.0:  # a success only makes it larger
-            lead.hazards[LOW] = hazard_below(a[arm], b[arm], log_b[arm], level_in(lead.level))
-        if lead.hazards[LOW] + lead.hazards[HIGH] > 1.0:
-            unsettle(lead)
-    lead.arm[DUE] -= 1
-    if lead.arm[DUE] <= 0:
+    other = lead.others[arm] < math.inf
+    if other:
+        lead.others[arm] = log_b[arm]
+    hazards, level = lead.hazards, level_in(lead.level)
+    if other and hazards[HIGH] < math.inf:
+        one = slice(arm, arm + 1)
+        fill_hazards(a[one], b[one], log_b[one], Scratch(scratch.number[one], scratch.bits[one]), level)
+        hazards[HIGH] += scratch.number[arm]
+    if not other and reward < 1.0 and hazards[LOW] < math.inf:  # a success only makes the leader larger
+        hazards[LOW] = hazard_below(a[arm], b[arm], log_b[arm], level)
+    if hazards[HIGH] > 1.0 or (1.0 < hazards[LOW] < math.inf):
+        hazards[LOW] = math.inf
+        lead.count[DUE] = min(lead.count[DUE], SOON)
+    lead.count[DUE] -= 1
+    if lead.count[DUE] <= 0:
         settle(a, b, log_b, lead, scratch)
-
-
-@compiled
-def unsettle(lead: Any) -> None:
-    """Know nothing of the leader, so that every choice draws it, until it is looked for again."""
-    lead.arm[DUE] = min(lead.arm[DUE], SOON)
-    lead.hazards[LOW], lead.hazards[HIGH] = math.inf, math.inf
 
 
 @compiled
 def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
     """Take the arm of the largest mean for the leader, and find the level below which least is to be feared."""
     leader = 0
-    for arm in range(1, len(a)):
+    for arm in range(len(a)):
+        lead.others[arm] = log_b[arm]
         if a[arm] * b[leader] > a[leader] * b[arm]:
             leader = arm
+    log_b[leader] = log_normaliser(a[leader], b[leader])  # so that rounding does not build up
     n = a[leader] + b[leader]
     mean = a[leader] / n
-    deviation = math.sqrt(mean * (1.0 - mean) / n)
-    log_b[leader] = log_normaliser(a[leader], b[leader])  # so that rounding does not build up
-    lead.arm[LEADER], lead.arm[DUE] = leader, SOON
-    unsettle(lead)
-    least = 1.0
+    choose_drawn(a, b, lead, scratch, leader, level_below(lead.grid, mean))
+    lead.hazards[LOW], lead.hazards[HIGH], lead.level[0], lead.count[DUE] = math.inf, math.inf, 1.0, SOON
+    deviation, least = math.sqrt(mean * (1.0 - mean) / n), 1.0
     for deviations in DEVIATIONS:
         x = mean - deviations * deviation
         if x <= 0.0:
-            continue
+            return
         level = level_at(x)
         low = hazard_below(a[leader], b[leader], log_b[leader], level)
-        high = hazard_above(a, b, log_b, scratch, leader, level) if low < least else math.inf
+        fill_hazards(a, b, lead.others, scratch, level)
+        high = total(scratch.number)
+        if high >= least:  # and more so at the next level
+            return
         if low + high < least:
             least = low + high
-            lead.arm[DUE] = SOON + int(0.125 * n)
-            lead.hazards[LOW], lead.hazards[HIGH] = low, high
+            lead.hazards[HIGH] = high
             for place in range(len(level)):
                 lead.level[place] = level[place]
+            if lead.count[DRAWN] == 1:
+                lead.hazards[LOW], lead.count[DUE] = low, SOON + int(0.125 * n)
 
 
 @compiled
-def hazard_above(a: Any, b: Any, log_b: Any, scratch: Any, leader: int, level: Any) -> float:
-    """The hazard that any arm but the leader is above the level."""
-    fill_hazards(a, b, log_b, scratch, level)
-    scratch.number[leader] = 0.0
-    total = 0.0
+def total(hazards: Any) -> float:
+    """Their sum, with more added than rounding can take."""
+    found = 0.0
+    for hazard in hazards:
+        found += hazard
+    return found * (1.0 + 1e-9)
+
+
+@compiled
+def choose_drawn(a: Any, b: Any, lead: Any, scratch: Any, leader: int, level: Any) -> None:
+    """Have the leader drawn, and the arms that often exceed its mean: for them a bound is worth nothing."""
+    lead.drawn[0], lead.others[leader] = leader, math.inf
+    fill_hazards(a, b, lead.others, scratch, level)
+    count = 1
     for arm in range(len(a)):
-        total += scratch.number[arm]
-    return total * (1.0 + 1e-9)  # more than rounding can take from the sum
+        if scratch.number[arm] > RIVAL_HAZARD and count <= RIVALS:
+            lead.drawn[count], lead.others[arm] = arm, math.inf
+            count += 1
+    lead.count[DRAWN] = count

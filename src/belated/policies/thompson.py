@@ -70,7 +70,7 @@ class ThompsonState(NamedTuple):
 def started(a: np.ndarray, b: np.ndarray, coin: bool) -> ThompsonState:
     """The state with these Beta(a, b)."""
     log_beta = np.array([log_normaliser(*pair) for pair in zip(a.tolist(), b.tolist(), strict=True)])
-    state = ThompsonState(a, b, log_beta, new_lead(), new_scratch(len(a)), coin)
+    state = ThompsonState(a, b, log_beta, new_lead(len(a)), new_scratch(len(a)), coin)
     settle(a, b, log_beta, state.lead, state.scores)
     return state
 
