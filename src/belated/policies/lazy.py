@@ -25,7 +25,8 @@ LOW, HIGH = 0, 1  # places in `Lead.hazards`
 DEVIATIONS = (1.0, 1.7, 2.5, 3.5)  # how many standard deviations below the leader's mean the level may be
 SOON = 64  # rewards until a level is looked for where none is known
 BLOCK = 100000  # arms whose hazards are computed together, against the same level
-RIVALS, RIVAL_HAZARD = 6, 0.3  # how many arms are drawn beside the leader, and from what hazard at its mean on
+RIVALS, RIVAL_HAZARD = 4, 0.3  # how many arms are drawn beside the leader, and from what hazard at its mean on
+AHEAD = 0.0
 LOG2_E = math.log2(math.e)
 
 
@@ -78,10 +79,12 @@ def level_below(grid: Any, x: float) -> Level:
 GRID = np.array([level_at(max(1e-300, place / 4096.0)) for place in range(4096)])
 
 
-def new_lead(arms: int) -> Lead:
-    """No leader yet."""
-    drawn, count = np.zeros(1 + RIVALS, np.int64), np.zeros(2, np.int64)
-    return Lead(drawn, count, np.zeros(arms), np.zeros(2), np.zeros(5), GRID)
+def new_lead(log_b: np.ndarray) -> Lead:
+    """The first arm leads, and nothing is known of the others."""
+    others = log_b.copy()
+    others[0] = np.inf
+    drawn, count = np.zeros(1 + RIVALS, np.int64), np.array([0, 1])
+    return Lead(drawn, count, others, np.full(2, np.inf), np.ones(5), GRID)
 
 
 def new_scratch(arms: int) -> Scratch:
@@ -279,9 +282,9 @@ def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
     log_b[leader] = log_normaliser(a[leader], b[leader])  # so that rounding does not build up
     n = a[leader] + b[leader]
     mean = a[leader] / n
-    choose_drawn(a, b, lead, scratch, leader, level_below(lead.grid, mean))
-    lead.hazards[LOW], lead.hazards[HIGH], lead.level[0], lead.count[DUE] = math.inf, math.inf, 1.0, SOON
     deviation, least = math.sqrt(mean * (1.0 - mean) / n), 1.0
+    choose_drawn(a, b, lead, scratch, leader, level_below(lead.grid, mean + AHEAD * deviation))
+    lead.hazards[LOW], lead.hazards[HIGH], lead.level[0], lead.count[DUE] = math.inf, math.inf, 1.0, SOON
     for deviations in DEVIATIONS:
         x = mean - deviations * deviation
         if x <= 0.0:
@@ -289,9 +292,10 @@ def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
         level = level_at(x)
         low = hazard_below(a[leader], b[leader], log_b[leader], level)
         fill_hazards(a, b, lead.others, scratch, level)
-        high = total(scratch.number)
-        if high >= least:  # and more so at the next level
+        reached, left = first_reached(scratch.number, 0, least)
+        if reached < len(a):  # there is too much to fear, and more so at the next level
             return
+        high = least - left + 1e-9  # more than rounding can take from the sum
         if low + high < least:
             least = low + high
             lead.hazards[HIGH] = high
@@ -302,22 +306,16 @@ def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
 
 
 @compiled
-def total(hazards: Any) -> float:
-    """Their sum, with more added than rounding can take."""
-    found = 0.0
-    for hazard in hazards:
-        found += hazard
-    return found * (1.0 + 1e-9)
-
-
-@compiled
 def choose_drawn(a: Any, b: Any, lead: Any, scratch: Any, leader: int, level: Any) -> None:
-    """Have the leader drawn, and the arms that often exceed its mean: for them a bound is worth nothing."""
-    lead.drawn[0], lead.others[leader] = leader, math.inf
+    """Have the leader drawn, and the arms that often exceed the level: for them a bound is worth little."""
+    lead.drawn[0], lead.others[leader], lead.count[DRAWN] = leader, math.inf, 1
     fill_hazards(a, b, lead.others, scratch, level)
-    count = 1
-    for arm in range(len(a)):
-        if scratch.number[arm] > RIVAL_HAZARD and count <= RIVALS:
-            lead.drawn[count], lead.others[arm] = arm, math.inf
-            count += 1
-    lead.count[DRAWN] = count
+    for place in range(1, 1 + RIVALS):
+        rival = 0
+        for arm in range(1, len(a)):
+            if scratch.number[arm] > scratch.number[rival]:
+                rival = arm
+        if scratch.number[rival] < RIVAL_HAZARD:
+            return
+        lead.drawn[place], lead.others[rival], lead.count[DRAWN] = rival, math.inf, place + 1
+        scratch.number[rival] = 0.0

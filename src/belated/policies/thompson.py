@@ -67,12 +67,10 @@ class ThompsonState(NamedTuple):
         lazy_learn(self.successes, self.failures, self.log_beta, self.lead, self.scores, arm, reward)
 
 
-def started(a: np.ndarray, b: np.ndarray, coin: bool) -> ThompsonState:
+def state_of(a: np.ndarray, b: np.ndarray, coin: bool) -> ThompsonState:
     """The state with these Beta(a, b)."""
     log_beta = np.array([log_normaliser(*pair) for pair in zip(a.tolist(), b.tolist(), strict=True)])
-    state = ThompsonState(a, b, log_beta, new_lead(len(a)), new_scratch(len(a)), coin)
-    settle(a, b, log_beta, state.lead, state.scores)
-    return state
+    return ThompsonState(a, b, log_beta, new_lead(log_beta), new_scratch(len(a)), coin)
 
 
 @dataclass(frozen=True)
@@ -98,11 +96,13 @@ class Thompson(Policy):
         object.__setattr__(self, "prior", checked_prior(self.prior))
 
     def start(self, arms: int, rounds: int) -> ThompsonState:
-        return started(*counts(self.prior, arms), self.coin)
+        return state_of(*counts(self.prior, arms), self.coin)
 
     def resumed(self, total: np.ndarray, seen: np.ndarray) -> ThompsonState:
         a, b = counts(self.prior, len(total))
-        return started(a + total, b + (seen - total), self.coin)
+        state = state_of(a + total, b + (seen - total), self.coin)
+        settle(state.successes, state.failures, state.log_beta, state.lead, state.scores)
+        return state
 
 
 def _pair(pair: object) -> tuple[float, float]:
