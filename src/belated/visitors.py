@@ -37,7 +37,9 @@ class CompiledVisitors(NamedTuple):
         """Uniform on [0, 1), with 53 bits, as `Generator.random` has it."""
         words = self.words
         low = words[1] * MULTIPLIER_LOW + words[3]
-        high = high_product(words[1], MULTIPLIER_LOW) + words[1] * MULTIPLIER_HIGH + words[0] * MULTIPLIER_LOW + words[2]
+        high = (
+            high_product(words[1], MULTIPLIER_LOW) + words[1] * MULTIPLIER_HIGH + words[0] * MULTIPLIER_LOW + words[2]
+        )
         if low < words[3]:  # the sum has carried
             high += np.uint64(1)
         words[0], words[1] = high, low

@@ -23,7 +23,7 @@ from belated.policies.base import beta
 DUE, DRAWN = 0, 1  # places in `Lead.count`
 LOW, HIGH = 0, 1  # places in `Lead.hazards`
 DEVIATIONS = (1.0, 1.7, 2.5, 3.5)  # how many standard deviations below the leader's mean the level may be
-SOON = 64  # rewards until a level is looked for where none is known
+SOON = 128  # rewards until a level is looked for where none is known
 BLOCK = 100000  # arms whose hazards are computed together, against the same level
 RIVALS, RIVAL_HAZARD = 4, 0.3  # how many arms are drawn beside the leader, and from what hazard at its mean on
 AHEAD = 0.0
@@ -47,6 +47,7 @@ class Lead(NamedTuple):
     count: np.ndarray  # the rewards until these are chosen again; how many they are
     others: np.ndarray  # log B of the other arms; infinite for these, which leaves them no hazard
     hazards: np.ndarray  # that the leader is below the level; that any other arm is above; infinite if nothing is known
+    above: Scratch  # of each of the others, at the level
     level: np.ndarray  # the level, as a row like those of
     grid: np.ndarray  # the levels 0, 1/n, 2/n, …
 
@@ -79,18 +80,18 @@ def level_below(grid: Any, x: float) -> Level:
 GRID = np.array([level_at(max(1e-300, place / 4096.0)) for place in range(4096)])
 
 
+def new_scratch(arms: int) -> Scratch:
+    """Scratch for so many arms."""
+    number = np.zeros(arms)
+    return Scratch(number, number.view(np.int64))
+
+
 def new_lead(log_b: np.ndarray) -> Lead:
     """The first arm leads, and nothing is known of the others."""
     others = log_b.copy()
     others[0] = np.inf
     drawn, count = np.zeros(1 + RIVALS, np.int64), np.array([0, 1])
-    return Lead(drawn, count, others, np.full(2, np.inf), np.ones(5), GRID)
-
-
-def new_scratch(arms: int) -> Scratch:
-    """Scratch for so many arms."""
-    number = np.zeros(arms)
-    return Scratch(number, number.view(np.int64))
+    return Lead(drawn, count, others, np.full(2, np.inf), new_scratch(len(log_b)), np.ones(5), GRID)
 
 
 @compiled
@@ -179,9 +180,12 @@ def highest_beyond(
     """
     start, log_b = 0, lead.others
     while start < len(a):
-        block = slice(start, start + BLOCK)
-        hazards = scratch.number[block]
-        fill_hazards(a[block], b[block], log_b[block], Scratch(hazards, scratch.bits[block]), level)
+        if level.x == lead.level[0]:
+            hazards = lead.above.number[start:]
+        else:
+            block = slice(start, start + BLOCK)
+            hazards = scratch.number[block]
+            fill_hazards(a[block], b[block], log_b[block], Scratch(hazards, scratch.bits[block]), level)
         place, left = first_reached(hazards, 0, left)
         while place < len(hazards):
             arm = start + place
@@ -259,8 +263,9 @@ def lazy_learn(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, arm: int, re
     hazards, level = lead.hazards, level_in(lead.level)
     if other and hazards[HIGH] < math.inf:
         one = slice(arm, arm + 1)
-        fill_hazards(a[one], b[one], log_b[one], Scratch(scratch.number[one], scratch.bits[one]), level)
-        hazards[HIGH] += scratch.number[arm]
+        above = Scratch(lead.above.number[one], lead.above.bits[one])
+        fill_hazards(a[one], b[one], log_b[one], above, level)
+        hazards[HIGH] += lead.above.number[arm]
     if not other and reward < 1.0 and hazards[LOW] < math.inf:  # a success only makes the leader larger
         hazards[LOW] = hazard_below(a[arm], b[arm], log_b[arm], level)
     if hazards[HIGH] > 1.0 or (1.0 < hazards[LOW] < math.inf):
@@ -299,6 +304,8 @@ def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
         if low + high < least:
             least = low + high
             lead.hazards[HIGH] = high
+            for arm in range(len(a)):
+                lead.above.number[arm] = scratch.number[arm]
             for place in range(len(level)):
                 lead.level[place] = level[place]
             if lead.count[DRAWN] == 1:
