@@ -63,7 +63,7 @@ def counter(choice: Callable[[Any, Generator], int]) -> Callable[..., None]:
 
 
 def p_value(choice: Callable[[Any, Generator], int], state: ThompsonState, draws: int, rng: Generator) -> float:
-    """Of Pearson's chi-square of the arms of so many choices, against their exact chances; rare arms are put together."""
+    """Of Pearson's chi-square: the arms of so many choices against their exact chances, rare arms put together."""
     counts = np.zeros(len(state.successes), np.int64)
     counter(choice)(state, rng, draws, counts)
     expected = draws * chances(state.successes, state.failures)

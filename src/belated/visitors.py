@@ -45,7 +45,7 @@ class CompiledVisitors(NamedTuple):
         words[0], words[1] = high, low
         folded, by = high ^ low, high >> ROTATION
         turned = (folded >> by) | (folded << ((SIZE - by) & (SIZE - np.uint64(1))))
-        return np.int64(turned >> UNUSED) * 2.0**-53  # type: ignore[no-any-return]
+        return np.int64(turned >> UNUSED) * 2.0**-53
 
 
 def compiled_visitors(generator: Generator) -> CompiledVisitors:

@@ -1,12 +1,12 @@
 """Thompson sampling that draws only what can win: the arm has the law of Algorithm 1, at a fraction of its cost.
 
-The *leader* is an arm of a large posterior mean. Each other arm has a *hazard*: an upper bound of -log P(theta <= level),
-so that it exceeds the level with a chance of at most 1 - exp(-hazard). Hazards add up: one exponential variable above
-their sum says that no arm exceeds the level. Where the leader hardly ever falls below a level that hardly any other arm
-exceeds, that settles most rounds, and nothing at all is drawn. docs/theory.md has the proof.
+The *leader* is the arm of the largest posterior mean. Each other arm has a *hazard*: an upper bound of -log P(theta <=
+level), so that it exceeds the level with a chance of at most 1 - exp(-hazard). Hazards add up: one exponential variable
+above their sum says that no arm exceeds the level. Where the leader hardly ever falls below a level that hardly any
+other arm exceeds, that settles most rounds, and nothing at all is drawn. docs/theory.md has the proof, step for step.
 
-A density is known by a, b and log B(a, b). Where it is not log-concave (a or b below 1), log B is -inf here, the hazard
-is infinite, and the arm is drawn as usual.
+Throughout, a and b are those of the arms' Beta(a, b), and log_b is log B(a, b). Where the density is not log-concave (a
+or b below 1) log_b is -inf, the hazard infinite, and the arm is drawn as usual.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from numpy.random import Generator
 from belated.marks import compiled
 from belated.policies.base import beta
 
-DUE, DRAWN = 0, 1  # places in `Lead.count`
+DUE, DRAWN = 0, 1  # places in `Lead.counts`
 LOW, HIGH = 0, 1  # places in `Lead.hazards`
 DEVIATIONS = (1.0, 1.7, 2.5, 3.5)  # how many standard deviations below the leader's mean the level may be
 SOON = 128  # rewards until a level is looked for where none is known
-BLOCK = 100000  # arms whose hazards are computed together, against the same level
 RIVALS, RIVAL_HAZARD = 4, 0.3  # how many arms are drawn beside the leader, and from what hazard at its mean on
-AHEAD = 0.0
 LOG2_E = math.log2(math.e)
 
 
@@ -44,7 +42,7 @@ class Lead(NamedTuple):
     """What is known of the leader, and of the others against it."""
 
     drawn: np.ndarray  # the arms that are drawn first, as usual: the leader, then what often exceeds it
-    count: np.ndarray  # the rewards until these are chosen again; how many they are
+    counts: np.ndarray  # the rewards until these are chosen again; how many they are
     others: np.ndarray  # log B of the other arms; infinite for these, which leaves them no hazard
     hazards: np.ndarray  # that the leader is below the level; that any other arm is above; infinite if nothing is known
     above: Scratch  # of each of the others, at the level
@@ -90,8 +88,8 @@ def new_lead(log_b: np.ndarray) -> Lead:
     """The first arm leads, and nothing is known of the others."""
     others = log_b.copy()
     others[0] = np.inf
-    drawn, count = np.zeros(1 + RIVALS, np.int64), np.array([0, 1])
-    return Lead(drawn, count, others, np.full(2, np.inf), new_scratch(len(log_b)), np.ones(5), GRID)
+    drawn, counts = np.zeros(1 + RIVALS, np.int64), np.array([0, 1])
+    return Lead(drawn, counts, others, np.full(2, np.inf), new_scratch(len(log_b)), np.ones(5), GRID)
 
 
 @compiled
@@ -107,8 +105,8 @@ def fill_hazards(a: Any, b: Any, log_b: Any, scratch: Any, level: Any) -> None:
     """An upper bound of -log P(theta <= level) for each theta ~ Beta(a, b), infinite if none is known.
 
     With f its log-concave density and slope = -(log f)'(level), f(x) <= f(level) exp(-slope (x - level)). So the mass
-    beyond the level is at most q = f(level) / rate, with the slope for a rate, or 1 / (1 - level), less if f rises there;
-    and -log(1 - q) <= q / (1 - q). A number whose bits are (y + 1023) 2^52 is at least 2^y.
+    beyond the level is at most q = f(level) / rate: the rate is the slope, or 1 / (1 - level), less where f rises; and
+    -log(1 - q) <= q / (1 - q). A number whose bits are (y + 1023) 2^52 is at least 2^y.
     """
     number, bits = scratch.number, scratch.bits
     for i in range(len(a)):
@@ -134,7 +132,7 @@ def hazard_below(a: float, b: float, log_b: float, level: Any) -> float:
 
 @compiled
 def beyond(rng: Generator, a: float, b: float, log_b: float, level: float, hazard: float, highest: float) -> float:
-    """What an arm draws that was chosen with probability 1 - exp(-hazard), if it exceeds `highest` >= level; otherwise 0."""
+    """What an arm draws, chosen as it was with probability 1 - exp(-hazard), if it exceeds `highest` >= level; or 0."""
     if hazard == math.inf:
         return beta(rng, a, b)
     rest = 1.0 - level
@@ -183,9 +181,8 @@ def highest_beyond(
         if level.x == lead.level[0]:
             hazards = lead.above.number[start:]
         else:
-            block = slice(start, start + BLOCK)
-            hazards = scratch.number[block]
-            fill_hazards(a[block], b[block], log_b[block], Scratch(hazards, scratch.bits[block]), level)
+            hazards = scratch.number[start:]
+            fill_hazards(a[start:], b[start:], log_b[start:], Scratch(hazards, scratch.bits[start:]), level)
         place, left = first_reached(hazards, 0, left)
         while place < len(hazards):
             arm = start + place
@@ -204,29 +201,31 @@ def highest_beyond(
 def lazy_choice(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, rng: Generator) -> int:
     """An arm with the law of the argmax of the draws theta_i ~ Beta(a_i, b_i)."""
     low, high, left = lead.hazards[LOW], lead.hazards[HIGH], rng.standard_exponential()
-    best = leader = int(lead.drawn[0])
-    if left >= low + high:
+    leader, level = int(lead.drawn[0]), level_in(lead.level)
+    if left >= low + high:  # the leader is above the level, the others are below it
         return leader
-    level = level_in(lead.level)
-    if left >= low:
+    if left >= low:  # the leader is above it, some other arm may be
         best, x = highest_beyond(a, b, lead, scratch, level, leader, level.x, left - low, rng)
-        if best != leader and x < at_least(rng, a[leader], b[leader], level.x):
-            return leader
-        return best
-    if low < math.inf:
-        highest, left = chosen_below(a, b, log_b, lead, rng), rng.standard_exponential()
-    else:
-        highest = beta(rng, a[leader], b[leader])
-        for place in range(1, lead.count[DRAWN]):
-            arm = lead.drawn[place]
-            x = beta(rng, a[arm], b[arm])
-            if x > highest:
-                best, highest = arm, x
-        if left >= high and highest >= level.x:
-            return best
-    if low < math.inf or highest < level.x:
-        level = level_below(lead.grid, highest)
-    return highest_beyond(a, b, lead, scratch, level, best, highest, left, rng)[0]
+        return leader if best != leader and x < at_least(rng, a[leader], b[leader], level.x) else best
+    if low < math.inf:  # the leader may be below it
+        best, highest, left = leader, chosen_below(a, b, log_b, lead, rng), rng.standard_exponential()
+    else:  # nothing is known of the leader
+        best, highest = highest_drawn(a, b, lead, rng)
+        if highest >= level.x:
+            return best if left >= high else highest_beyond(a, b, lead, scratch, level, best, highest, left, rng)[0]
+    return highest_beyond(a, b, lead, scratch, level_below(lead.grid, highest), best, highest, left, rng)[0]
+
+
+@compiled
+def highest_drawn(a: Any, b: Any, lead: Any, rng: Generator) -> tuple[int, float]:
+    """Of the arms that are drawn first the largest, and its draw."""
+    best, highest = 0, -1.0
+    for place in range(lead.counts[DRAWN]):
+        arm = int(lead.drawn[place])
+        x = beta(rng, a[arm], b[arm])
+        if x > highest:
+            best, highest = arm, x
+    return best, highest
 
 
 @compiled
@@ -249,31 +248,36 @@ def at_least(rng: Generator, a: float, b: float, level: float) -> float:
 @compiled
 def lazy_learn(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, arm: int, reward: float) -> None:
     """Add a reward to the posterior of its arm, and keep the hazards upper bounds."""
+    seen = a[arm] + b[arm]
+    ratio = a[arm] / seen if reward == 1.0 else b[arm] / seen
+    a[arm] += reward
+    b[arm] += 1.0 - reward
     if log_b[arm] > -math.inf and (reward == 0.0 or reward == 1.0):
-        log_b[arm] += math.log((a[arm] if reward == 1.0 else b[arm]) / (a[arm] + b[arm]))
-        a[arm] += reward
-        b[arm] += 1.0 - reward
+        log_b[arm] += math.log(ratio)  # B(a + 1, b) = B(a, b) a / (a + b)
     else:
-        a[arm] += reward
-        b[arm] += 1.0 - reward
         log_b[arm] = log_normaliser(a[arm], b[arm])
-    other = lead.others[arm] < math.inf
-    if other:
+    if lead.others[arm] < math.inf:
         lead.others[arm] = log_b[arm]
-    hazards, level = lead.hazards, level_in(lead.level)
-    if other and hazards[HIGH] < math.inf:
-        one = slice(arm, arm + 1)
-        above = Scratch(lead.above.number[one], lead.above.bits[one])
-        fill_hazards(a[one], b[one], log_b[one], above, level)
-        hazards[HIGH] += lead.above.number[arm]
-    if not other and reward < 1.0 and hazards[LOW] < math.inf:  # a success only makes the leader larger
-        hazards[LOW] = hazard_below(a[arm], b[arm], log_b[arm], level)
-    if hazards[HIGH] > 1.0 or (1.0 < hazards[LOW] < math.inf):
-        hazards[LOW] = math.inf
-        lead.count[DUE] = min(lead.count[DUE], SOON)
-    lead.count[DUE] -= 1
-    if lead.count[DUE] <= 0:
+        if lead.hazards[HIGH] < math.inf:
+            hear_other(a, b, lead, arm)
+    elif lead.hazards[LOW] < math.inf and not (reward == 1.0 and lead.level[0] <= ratio):
+        # A success of a leader whose mean is above the level only makes it less likely to be below.
+        lead.hazards[LOW] = hazard_below(a[arm], b[arm], log_b[arm], level_in(lead.level))
+    if lead.hazards[HIGH] > 1.0 or 1.0 < lead.hazards[LOW] < math.inf:
+        lead.hazards[LOW] = math.inf
+        lead.counts[DUE] = min(lead.counts[DUE], SOON)
+    lead.counts[DUE] -= 1
+    if lead.counts[DUE] <= 0:
         settle(a, b, log_b, lead, scratch)
+
+
+@compiled
+def hear_other(a: Any, b: Any, lead: Any, arm: int) -> None:
+    """Bring the hazard of an arm up to date, and the sum with it."""
+    one, before = slice(arm, arm + 1), lead.above.number[arm]
+    above = Scratch(lead.above.number[one], lead.above.bits[one])
+    fill_hazards(a[one], b[one], lead.others[one], above, level_in(lead.level))
+    lead.hazards[HIGH] += max(0.0, lead.above.number[arm] - before)
 
 
 @compiled
@@ -288,8 +292,8 @@ def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
     n = a[leader] + b[leader]
     mean = a[leader] / n
     deviation, least = math.sqrt(mean * (1.0 - mean) / n), 1.0
-    choose_drawn(a, b, lead, scratch, leader, level_below(lead.grid, mean + AHEAD * deviation))
-    lead.hazards[LOW], lead.hazards[HIGH], lead.level[0], lead.count[DUE] = math.inf, math.inf, 1.0, SOON
+    choose_drawn(a, b, lead, scratch, leader, level_below(lead.grid, mean))
+    lead.hazards[LOW], lead.hazards[HIGH], lead.level[0], lead.counts[DUE] = math.inf, math.inf, 1.0, SOON
     for deviations in DEVIATIONS:
         x = mean - deviations * deviation
         if x <= 0.0:
@@ -308,14 +312,14 @@ def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
                 lead.above.number[arm] = scratch.number[arm]
             for place in range(len(level)):
                 lead.level[place] = level[place]
-            if lead.count[DRAWN] == 1:
-                lead.hazards[LOW], lead.count[DUE] = low, SOON + int(0.125 * n)
+            if lead.counts[DRAWN] == 1:
+                lead.hazards[LOW], lead.counts[DUE] = low, SOON + int(0.125 * n)
 
 
 @compiled
 def choose_drawn(a: Any, b: Any, lead: Any, scratch: Any, leader: int, level: Any) -> None:
     """Have the leader drawn, and the arms that often exceed the level: for them a bound is worth little."""
-    lead.drawn[0], lead.others[leader], lead.count[DRAWN] = leader, math.inf, 1
+    lead.drawn[0], lead.others[leader], lead.counts[DRAWN] = leader, math.inf, 1
     fill_hazards(a, b, lead.others, scratch, level)
     for place in range(1, 1 + RIVALS):
         rival = 0
@@ -324,5 +328,5 @@ def choose_drawn(a: Any, b: Any, lead: Any, scratch: Any, leader: int, level: An
                 rival = arm
         if scratch.number[rival] < RIVAL_HAZARD:
             return
-        lead.drawn[place], lead.others[rival], lead.count[DRAWN] = rival, math.inf, place + 1
+        lead.drawn[place], lead.others[rival], lead.counts[DRAWN] = rival, math.inf, place + 1
         scratch.number[rival] = 0.0
