@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.random import Generator
 from scipy.special import chdtrc
 
-from belated import Thompson, kernels
+from belated import Policy, Thompson, kernels
 from belated.live.posterior import chances
+from belated.policies.lazy import settle
 from belated.policies.thompson import ThompsonState, thompson_choice
 
 KINDS = ("fresh", "concentrated", "tied", "lopsided", "any")
@@ -38,40 +40,73 @@ def posterior(kind: str, rng: Generator, most: int = 300) -> ThompsonState:
     return state
 
 
-def plain_choice(state: Any, rng: Generator) -> int:
-    """Algorithm 1 as it is written."""
-    return thompson_choice(state.successes, state.failures, rng)
+class PlainState(NamedTuple):
+    """What Algorithm 1 remembers."""
+
+    successes: np.ndarray
+    failures: np.ndarray
+
+    def choose(self, t: int, rng: Generator) -> int:
+        return thompson_choice(self.successes, self.failures, rng)
+
+    def sent(self, t: int, arm: int) -> None:
+        pass
+
+    def learn(self, arm: int, reward: float, rng: Generator) -> None:
+        self.successes[arm] += reward
+        self.failures[arm] += 1.0 - reward
 
 
-def lazy_choice(state: Any, rng: Generator) -> int:
-    """What the policy does."""
-    return state.choose(1, rng)
+@dataclass(frozen=True)
+class PlainThompson(Policy):
+    """Algorithm 1 as it is written: every arm is drawn."""
+
+    name = "plain"
+
+    def start(self, arms: int, rounds: int) -> PlainState:
+        return PlainState(np.ones(arms), np.ones(arms))
+
+
+def spoiled(state: ThompsonState) -> ThompsonState:
+    """The same posterior, its densities taken for half of what they are: the hazards are no longer bounds."""
+    state.log_beta[:] += np.log(2.0)
+    settle(state.successes, state.failures, state.log_beta, state.lead, state.scores)
+    return state
 
 
 @cache
-def counter(choice: Callable[[Any, Generator], int]) -> Callable[..., None]:
-    """Compiled: count the arms of as many choices as `counts` is asked for."""
+def counter() -> Callable[..., None]:
+    """Compiled: count the arms of so many choices."""
     kernels.register_marked()
-    choose = numba.njit(**kernels.OPTIONS)(choice)
 
     @numba.njit(_nrt=False, **kernels.OPTIONS)
     def count(state: Any, rng: Generator, draws: int, counts: np.ndarray) -> None:
         for _ in range(draws):
-            counts[choose(state, rng)] += 1
+            counts[state.choose(1, rng)] += 1
 
     return count  # type: ignore[no-any-return]
 
 
-def p_value(choice: Callable[[Any, Generator], int], state: ThompsonState, draws: int, rng: Generator) -> float:
+def p_value(state: ThompsonState, exact: np.ndarray, draws: int, rng: Generator) -> float:
     """Of Pearson's chi-square: the arms of so many choices against their exact chances, rare arms put together."""
-    counts = np.zeros(len(state.successes), np.int64)
-    counter(choice)(state, rng, draws, counts)
-    expected = draws * chances(state.successes, state.failures)
+    counts = np.zeros(len(exact), np.int64)
+    counter()(state, rng, draws, counts)
+    expected = draws * exact
     order = np.argsort(expected)
-    groups = np.cumsum(expected[order]) // 20.0  # at least some twenty expected in each
-    _, starts = np.unique(groups, return_index=True)
+    _, starts = np.unique(np.cumsum(expected[order]) // 20.0, return_index=True)  # some twenty expected in each
     found, wanted = (np.add.reduceat(each[order], starts) for each in (counts, expected))
-    wanted = np.maximum(wanted, 1e-9)
-    if len(starts) == 1:
-        return 1.0
-    return float(chdtrc(len(starts) - 1, float(((found - wanted) ** 2 / wanted).sum())))
+    distance = float(((found - wanted) ** 2 / np.maximum(wanted, 1e-9)).sum())
+    return float(chdtrc(len(starts) - 1, distance)) if len(starts) > 1 else 1.0
+
+
+def p_values(
+    make: Callable[[ThompsonState], ThompsonState], posteriors: int, draws: int, seed: int, most: int = 300
+) -> np.ndarray:
+    """The p-value of each of so many random posteriors, for the state that `make` makes of it."""
+    found = []
+    for place in range(posteriors):
+        rng = np.random.default_rng([seed, place])
+        state = posterior(KINDS[place % len(KINDS)], rng, most)
+        exact = chances(state.successes, state.failures)
+        found.append(p_value(make(state), exact, draws, rng))
+    return np.array(found)
