@@ -25,6 +25,8 @@ LOW, HIGH = 0, 1  # places in `Lead.hazards`
 DEVIATIONS = (1.0, 1.7, 2.5, 3.5)  # how many standard deviations below the leader's mean the level may be
 SOON = 128  # rewards until a level is looked for where none is known
 RIVALS, RIVAL_HAZARD = 4, 0.3  # how many arms are drawn beside the leader, and from what hazard at its mean on
+WIDEST = 1e10  # the largest a + b for which log B has its digits
+BLOCK = 64  # arms whose hazards are computed together, against the same level
 LOG2_E = math.log2(math.e)
 
 
@@ -66,7 +68,7 @@ def level_at(x: float) -> Level:
 @compiled
 def level_in(row: Any) -> Level:
     """The level in a row of numbers."""
-    return Level(row[0], row[1], row[2], row[3], row[4])
+    return Level(float(row[0]), float(row[1]), float(row[2]), float(row[3]), float(row[4]))
 
 
 @compiled
@@ -75,7 +77,7 @@ def level_below(grid: Any, x: float) -> Level:
     return level_in(grid[min(int(x * len(grid)), len(grid) - 1)])
 
 
-GRID = np.array([level_at(max(1e-300, place / 4096.0)) for place in range(4096)])
+GRID = np.array([level_at(max(1e-30, place / 4096.0)) for place in range(4096)])  # at 1e-30 no hazard is finite
 
 
 def new_scratch(arms: int) -> Scratch:
@@ -94,8 +96,8 @@ def new_lead(log_b: np.ndarray) -> Lead:
 
 @compiled
 def log_normaliser(a: float, b: float) -> float:
-    """The logarithm of B(a, b) where the Beta(a, b) density is log-concave; otherwise -inf."""
-    if a < 1.0 or b < 1.0:
+    """The logarithm of B(a, b); -inf where the density is not log-concave, or so narrow that digits are short."""
+    if a < 1.0 or b < 1.0 or a + b > WIDEST:
         return -math.inf
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
@@ -110,12 +112,12 @@ def fill_hazards(a: Any, b: Any, log_b: Any, scratch: Any, level: Any) -> None:
     """
     number, bits = scratch.number, scratch.bits
     for i in range(len(a)):
-        power = (a[i] - 1.0) * level.log + (b[i] - 1.0) * level.log_rest - LOG2_E * log_b[i]
+        power = (float(a[i]) - 1.0) * level.log + (float(b[i]) - 1.0) * level.log_rest - LOG2_E * float(log_b[i])
         bits[i] = int((min(max(power, -1000.0), 1000.0) + 1023.0) * 2.0**52)
     for i in range(len(a)):
-        slope = (b[i] - 1.0) * level.inverse_rest - (a[i] - 1.0) * level.inverse
+        slope = (float(b[i]) - 1.0) * level.inverse_rest - (float(a[i]) - 1.0) * level.inverse
         rate = max(slope, level.inverse_rest + min(slope, 0.0))
-        f = number[i]
+        f = float(number[i])
         hazard = f / (rate - f) if f < rate else math.inf
         number[i] = hazard if log_b[i] < math.inf else 0.0
 
@@ -161,9 +163,10 @@ def first_reached(hazards: Any, start: int, left: float) -> tuple[int, float]:
                 start += 8
                 continue
         for arm in range(start, min(start + 8, len(hazards))):
-            if hazards[arm] > left:
+            hazard = float(hazards[arm])
+            if hazard > left:
                 return arm, left
-            left -= hazards[arm]
+            left -= hazard
         start += 8
     return len(hazards), left
 
@@ -181,12 +184,14 @@ def highest_beyond(
         if level.x == lead.level[0]:
             hazards = lead.above.number[start:]
         else:
-            hazards = scratch.number[start:]
-            fill_hazards(a[start:], b[start:], log_b[start:], Scratch(hazards, scratch.bits[start:]), level)
+            block = slice(start, start + BLOCK)
+            hazards = scratch.number[block]
+            fill_hazards(a[block], b[block], log_b[block], Scratch(hazards, scratch.bits[block]), level)
         place, left = first_reached(hazards, 0, left)
         while place < len(hazards):
             arm = start + place
-            x = beyond(rng, a[arm], b[arm], log_b[arm], level.x, hazards[place], highest)
+            hazard = float(hazards[place])
+            x = beyond(rng, float(a[arm]), float(b[arm]), float(log_b[arm]), level.x, hazard, highest)
             left = rng.standard_exponential()
             place += 1
             if x > highest:
@@ -200,20 +205,22 @@ def highest_beyond(
 @compiled
 def lazy_choice(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, rng: Generator) -> int:
     """An arm with the law of the argmax of the draws theta_i ~ Beta(a_i, b_i)."""
-    low, high, left = lead.hazards[LOW], lead.hazards[HIGH], rng.standard_exponential()
-    leader, level = int(lead.drawn[0]), level_in(lead.level)
+    low, high, left = float(lead.hazards[LOW]), float(lead.hazards[HIGH]), rng.standard_exponential()
+    leader, mark = int(lead.drawn[0]), float(lead.level[0])
     if left >= low + high:  # the leader is above the level, the others are below it
         return leader
     if left >= low:  # the leader is above it, some other arm may be
-        best, x = highest_beyond(a, b, lead, scratch, level, leader, level.x, left - low, rng)
-        return leader if best != leader and x < at_least(rng, a[leader], b[leader], level.x) else best
+        best, x = highest_beyond(a, b, lead, scratch, level_in(lead.level), leader, mark, left - low, rng)
+        return leader if best != leader and x < at_least(rng, float(a[leader]), float(b[leader]), mark) else best
     if low < math.inf:  # the leader may be below it
         best, highest, left = leader, chosen_below(a, b, log_b, lead, rng), rng.standard_exponential()
     else:  # nothing is known of the leader
         best, highest = highest_drawn(a, b, lead, rng)
-        if highest >= level.x:
-            return best if left >= high else highest_beyond(a, b, lead, scratch, level, best, highest, left, rng)[0]
-    return highest_beyond(a, b, lead, scratch, level_below(lead.grid, highest), best, highest, left, rng)[0]
+        if highest >= mark and left >= high:
+            return best
+    at_mark = low == math.inf and highest >= mark
+    level = level_in(lead.level) if at_mark else level_below(lead.grid, highest)
+    return highest_beyond(a, b, lead, scratch, level, best, highest, left, rng)[0]
 
 
 @compiled
@@ -222,7 +229,7 @@ def highest_drawn(a: Any, b: Any, lead: Any, rng: Generator) -> tuple[int, float
     best, highest = 0, -1.0
     for place in range(lead.counts[DRAWN]):
         arm = int(lead.drawn[place])
-        x = beta(rng, a[arm], b[arm])
+        x = beta(rng, float(a[arm]), float(b[arm]))
         if x > highest:
             best, highest = arm, x
     return best, highest
@@ -231,9 +238,10 @@ def highest_drawn(a: Any, b: Any, lead: Any, rng: Generator) -> tuple[int, float
 @compiled
 def chosen_below(a: Any, b: Any, log_b: Any, lead: Any, rng: Generator) -> float:
     """What the leader draws, chosen as it was to fall below the level."""
-    leader, level = lead.drawn[0], lead.level[0]
-    x = beyond(rng, b[leader], a[leader], log_b[leader], 1.0 - level, lead.hazards[LOW], 1.0 - level)
-    return 1.0 - x if x > 1.0 - level else at_least(rng, a[leader], b[leader], level)
+    leader, level = int(lead.drawn[0]), float(lead.level[0])
+    a_leader, b_leader, rest = float(a[leader]), float(b[leader]), 1.0 - level
+    x = beyond(rng, b_leader, a_leader, float(log_b[leader]), rest, float(lead.hazards[LOW]), rest)
+    return 1.0 - x if x > rest else at_least(rng, a_leader, b_leader, level)
 
 
 @compiled
@@ -283,23 +291,27 @@ def hear_other(a: Any, b: Any, lead: Any, arm: int) -> None:
 @compiled
 def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
     """Take the arm of the largest mean for the leader, and find the level below which least is to be feared."""
-    leader = 0
+    leader, mean = 0, 0.0
     for arm in range(len(a)):
         lead.others[arm] = log_b[arm]
-        if a[arm] * b[leader] > a[leader] * b[arm]:
-            leader = arm
-    log_b[leader] = log_normaliser(a[leader], b[leader])  # so that rounding does not build up
-    n = a[leader] + b[leader]
-    mean = a[leader] / n
+        average = float(a[arm]) / (float(a[arm]) + float(b[arm]))
+        if average > mean:
+            leader, mean = arm, average
+    a_leader, b_leader = float(a[leader]), float(b[leader])
+    log_b[leader] = log_normaliser(a_leader, b_leader)  # so that rounding does not build up
+    n = a_leader + b_leader
     deviation, least = math.sqrt(mean * (1.0 - mean) / n), 1.0
     choose_drawn(a, b, lead, scratch, leader, level_below(lead.grid, mean))
     lead.hazards[LOW], lead.hazards[HIGH], lead.level[0], lead.counts[DUE] = math.inf, math.inf, 1.0, SOON
+    if lead.counts[DRAWN] == len(a):  # there are no others
+        lead.hazards[HIGH], lead.level[0] = 0.0, 0.0
+        return
     for deviations in DEVIATIONS:
         x = mean - deviations * deviation
-        if x <= 0.0:
+        if not 1e-9 < x < 1.0 - 1e-9:
             return
         level = level_at(x)
-        low = hazard_below(a[leader], b[leader], log_b[leader], level)
+        low = hazard_below(a_leader, b_leader, float(log_b[leader]), level)
         fill_hazards(a, b, lead.others, scratch, level)
         reached, left = first_reached(scratch.number, 0, least)
         if reached < len(a):  # there is too much to fear, and more so at the next level
@@ -318,15 +330,20 @@ def settle(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any) -> None:
 
 @compiled
 def choose_drawn(a: Any, b: Any, lead: Any, scratch: Any, leader: int, level: Any) -> None:
-    """Have the leader drawn, and the arms that often exceed the level: for them a bound is worth little."""
+    """Have the leader drawn, and the arms that often exceed the level: for them a bound is worth little.
+
+    If there are any, and few arms in all, every arm is drawn.
+    """
     lead.drawn[0], lead.others[leader], lead.counts[DRAWN] = leader, math.inf, 1
     fill_hazards(a, b, lead.others, scratch, level)
-    for place in range(1, 1 + RIVALS):
-        rival = 0
-        for arm in range(1, len(a)):
-            if scratch.number[arm] > scratch.number[rival]:
-                rival = arm
-        if scratch.number[rival] < RIVAL_HAZARD:
+    least = RIVAL_HAZARD
+    for place in range(1, min(len(a), len(lead.drawn))):
+        rival, most = 0, -1.0
+        for arm in range(len(a)):
+            hazard = float(scratch.number[arm])
+            if hazard > most and lead.others[arm] < math.inf:
+                rival, most = arm, hazard
+        if most < least:
             return
         lead.drawn[place], lead.others[rival], lead.counts[DRAWN] = rival, math.inf, place + 1
-        scratch.number[rival] = 0.0
+        least = 0.0 if len(a) <= len(lead.drawn) else RIVAL_HAZARD
