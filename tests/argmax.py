@@ -67,6 +67,33 @@ class PlainThompson(Policy):
         return PlainState(np.ones(arms), np.ones(arms))
 
 
+class AfreshState(NamedTuple):
+    """Thompson's, with nothing kept from reward to reward: what it makes of the same totals is the same."""
+
+    base: ThompsonState
+
+    def choose(self, t: int, rng: Generator) -> int:
+        return self.base.choose(t, rng)
+
+    def sent(self, t: int, arm: int) -> None:
+        pass
+
+    def learn(self, arm: int, reward: float, rng: Generator) -> None:
+        base = self.base
+        base.learn(arm, reward, rng)
+        settle(base.successes, base.failures, base.log_beta, base.lead, base.scores)
+
+
+@dataclass(frozen=True)
+class Afresh(Policy):
+    """Thompson sampling whose bounds are made afresh after every reward, as the live engine has it."""
+
+    name = "afresh"
+
+    def start(self, arms: int, rounds: int) -> AfreshState:
+        return AfreshState(Thompson().resumed(np.zeros(arms), np.zeros(arms)))
+
+
 def spoiled(state: ThompsonState) -> ThompsonState:
     """The same posterior, its densities taken for half of what they are: the hazards are no longer bounds."""
     state.log_beta[:] += np.log(2.0)
