@@ -41,6 +41,7 @@ verify: .venv/made ## slow statistical evidence, with figures, into out/verify
 	$(BIN)/python verification/certified.py
 	$(BIN)/python verification/arms.py
 	$(BIN)/python verification/oracle.py
+	$(BIN)/python verification/lazy.py
 
 clean: ## remove what the verbs made
 	rm -rf .venv out
