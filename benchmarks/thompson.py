@@ -42,7 +42,7 @@ CASES = (
     Case(2, ROUNDS, 256, 1.2),
     Case(20, ROUNDS, 64, 6.0),
     Case(200, ROUNDS, 8, 12.0),
-    Case(20, 1_000_000, 2, 10.0),
+    Case(20, 1_000_000, 4, 10.0),
 )
 
 
@@ -107,7 +107,7 @@ def world(arms: int, policy: str = "thompson", rounds: int = ROUNDS) -> Scenario
 def measure(program: Path, case: Case, share: int, repeats: int) -> Row:
     """Let the two take turns, `repeats` times, with a share of the replications."""
     row, scenario = Row(case, [], [], [], []), world(case.arms, rounds=case.rounds)
-    replications = max(2, case.replications // share)
+    replications = max(4, case.replications // share)
     run_ours(world(case.arms), Thompson(), 1)  # compiles
     for seed in range(repeats):
         row.c.extend(run_c(program, case, replications, [seed]))
@@ -230,7 +230,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         program = build(Path(folder))
         print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")
-        rows = [measure(program, case, share, repeats) for case in CASES]
+        rows = [measure(program, case, share, repeats) for case in CASES[: 3 if options.quick else 4]]
     print_comparison(rows)
     apart = [row.case.arms for row in rows if not abs(z_score(row)) < 4]
     if apart:
