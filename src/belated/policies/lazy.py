@@ -209,18 +209,21 @@ def lazy_choice(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, rng: Genera
     leader, mark = int(lead.drawn[0]), float(lead.level[0])
     if left >= low + high:  # the leader is above the level, the others are below it
         return leader
-    if left >= low:  # the leader is above it, some other arm may be
-        best, x = highest_beyond(a, b, lead, scratch, level_in(lead.level), leader, mark, left - low, rng)
-        return leader if best != leader and x < at_least(rng, float(a[leader]), float(b[leader]), mark) else best
-    if low < math.inf:  # the leader may be below it
+    above = left >= low
+    if above:  # the leader is above it, some other arm may be
+        best, highest, left = leader, mark, left - low
+    elif low < math.inf:  # the leader may be below it
         best, highest, left = leader, chosen_below(a, b, log_b, lead, rng), rng.standard_exponential()
     else:  # nothing is known of the leader
         best, highest = highest_drawn(a, b, lead, rng)
         if highest >= mark and left >= high:
             return best
-    at_mark = low == math.inf and highest >= mark
+    at_mark = above or (low == math.inf and highest >= mark)
     level = level_in(lead.level) if at_mark else level_below(lead.grid, highest)
-    return highest_beyond(a, b, lead, scratch, level, best, highest, left, rng)[0]
+    best, highest = highest_beyond(a, b, lead, scratch, level, best, highest, left, rng)
+    if above and best != leader and highest < at_least(rng, float(a[leader]), float(b[leader]), mark):
+        return leader
+    return best
 
 
 @compiled
