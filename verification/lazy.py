@@ -74,7 +74,7 @@ def main() -> int:
     control = p_values(spoiled, CONTROLS, DRAWS, seed=23)
     scores = z_scores()
     worst = max(abs(z) for z in scores.values())
-    limit = 3.5  # of ten scores one lies beyond it by chance once in two hundred times
+    limit = 3.5  # of forty scores one lies beyond it by chance once in fifty times
     verdicts = {
         f"smallest of {POSTERIORS} p-values {found.min():.2g}, level {LEVEL:.2g}": found.min() > LEVEL,
         f"control: {(control < LEVEL).sum()} of {CONTROLS} refused": (control < LEVEL).sum() >= CONTROLS // 4,
