@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help paper test lint serve bench bench-service verify clean
+.PHONY: help paper silence test lint serve bench bench-service verify clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ help: ## list the verbs
 
 paper: .venv/made ## reproduce the paper into out/paper
 	$(BIN)/belated paper
+
+silence: .venv/made ## what reading the silence is worth, into out/silence
+	$(BIN)/belated silence
 
 test: .venv/made ## lint, types, import contract and the whole suite
 	$(MAKE) lint
@@ -32,6 +35,7 @@ serve: .venv/made ## serve live experiments on port 8000, from belated.db
 bench: .venv/made ## time the simulator beside a C program, and the live engine beside the bare disk
 	$(BIN)/python benchmarks/thompson.py
 	$(BIN)/python benchmarks/live.py
+	$(BIN)/python benchmarks/startup.py
 
 bench-service: .venv/made ## time the service with wrk, beside an echo of the same stack
 	$(BIN)/python benchmarks/service.py
@@ -42,6 +46,7 @@ verify: .venv/made ## slow statistical evidence, with figures, into out/verify
 	$(BIN)/python verification/arms.py
 	$(BIN)/python verification/oracle.py
 	$(BIN)/python verification/lazy.py
+	$(BIN)/python verification/silence.py
 
 clean: ## remove what the verbs made
 	rm -rf .venv out

@@ -87,6 +87,8 @@ def own_python(test: Experiment, count: int = 5000) -> float:
 def filled(shop: Ledger, decisions: int, days: float = 28.0) -> Experiment:
     """An experiment with so many decisions over four weeks, a third with an outcome, written in bulk."""
     test = shop.create(f"filled {decisions}", ["a", "b", "c", "d"], silence=live.Failure(after="7d"))
+    with shop.store.reading() as connection:
+        kept = ledger.experiment(connection, test.name)
     rng = np.random.default_rng(1)
     end = round(time.time() * 1000)
     step = days * 86_400_000 / decisions
@@ -99,11 +101,11 @@ def filled(shop: Ledger, decisions: int, days: float = 28.0) -> Experiment:
             asked = end - round((decisions - place) * step)
             row = DecisionRow(new_identity(asked), test.id, arm, asked, 0.25, None)
             rows.append(row)
-            moves.asked(row, test.settings.grain)
+            moves.asked(row, kept)
             if tell and asked + wait < end:
                 outcome = OutcomeRow(row.id, 1, BILLION, None, round(asked + wait), None)
                 outcomes.append(outcome)
-                moves.told(row, outcome, test.settings.grain)
+                moves.told(row, outcome, kept)
 
         def write(connection: Any, rows: Any = rows, outcomes: Any = outcomes, moves: Moves = moves) -> None:
             ledger.append(connection, sorted(rows))

@@ -65,11 +65,10 @@ def acknowledge_before_the_commit() -> None:
     """A writer that is wrong: it answers what it has only begun. The kill test must see it."""
     from belated.live import writer
 
-    def commit(self: Any, batch: list[writer.Call]) -> None:
+    def commit(self: Any, batch: list[writer.Handed]) -> None:
         with self._store.writing() as connection:
-            answers = writer.judge(connection, [call.operation for call in batch])
-            for call, answer in zip(batch, answers, strict=True):
-                call.answer(answer)
+            for operations, then in batch:
+                then(writer.judge(connection, operations))
 
     writer.Writer._commit = commit  # type: ignore[method-assign]
 

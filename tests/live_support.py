@@ -70,3 +70,11 @@ def sound(home: live.Ledger) -> bool:
     """Whether every sum is what the rows give, and every row belongs to something."""
     with home.store.reading() as connection:
         return not fold.differences(connection) and not fold.strays(connection)
+
+
+def spoil(home: live.Ledger, name: str) -> None:
+    """Give an experiment settings of a version to come."""
+    settings = '{"policy": "clairvoyant", "silence": "pending", "sticky": false, "floor": 0, "prior": [1, 1]}'
+    home.do(
+        lambda connection: connection.many("UPDATE experiments SET settings = ? WHERE name = ?", [(settings, name)])
+    )

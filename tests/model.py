@@ -1,9 +1,13 @@
-"""A live ledger as a plain dictionary: whole numbers and exact fractions, and no code of the engine."""
+"""A live ledger as a plain dictionary: whole numbers, exact fractions where there are any, no code of the engine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+
+import numpy as np
+
+from belated.policies.curve import new_reading, read, tally
 
 MINUTE = 60_000  # how far, in ms, clocks may differ before it is an error
 
@@ -14,6 +18,7 @@ class Decision:
     asked_at: int
     unit: str | None
     reward: Fraction | None = None
+    heard: int = 0  # when that, or what it corrects, was told
 
 
 @dataclass
@@ -32,6 +37,7 @@ class Experiment:
     floor: Fraction
     prior: tuple[Fraction, Fraction]
     arms: dict[str, Arm]
+    reading: str
     status: str = "running"
     decisions: dict[str, Decision] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
@@ -75,6 +81,7 @@ class Experiment:
         decision.reward = reward
         if before is not None:
             return "revised"
+        decision.heard = now
         return "late" if self.closed(decision, now) else "applied"
 
     def voided(self, id: str) -> str:
@@ -124,7 +131,7 @@ class Experiment:
         """Whether silence about it is a failure by now."""
         return self.window is not None and now >= decision.asked_at + self.window
 
-    def counts(self, name: str, now: int) -> dict[str, int | Fraction]:
+    def counts(self, name: str, now: int) -> dict[str, int | float | Fraction]:
         """asked, observed, assumed, pending, successes of an arm, and its posterior mean."""
         mine = [decision for decision in self.decisions.values() if decision.arm == name]
         rewards = [decision.reward for decision in mine if decision.reward is not None]
@@ -135,8 +142,34 @@ class Experiment:
             "assumed": assumed,
             "pending": len(mine) - len(rewards) - assumed,
             "successes": sum(rewards, Fraction(0)),
-            "mean": self.mean(name, mine, now),
+            "mean": self.mean(name, mine, now) if self.reading == "wait" else self.silent(name, now),
         }
+
+    def silent(self, name: str, now: int) -> float:
+        """The mean if silence is read: from every decision, by blocks of a fiftieth of the window or a little more."""
+        assert self.window is not None
+        grain = -(-self.window // 1000)
+        width = grain * -(-self.window // (50 * grain))
+        bins, newest = -(-self.window // width), now // width - 1
+        d, n, pulls = np.zeros((3, len(self.arms), bins))
+        closed: dict[str, list[Fraction]] = {}
+        for place, arm in enumerate(self.arms):
+            mine = [(each, newest - each.asked_at // width) for each in self.decisions.values() if each.arm == arm]
+            waits = [
+                (each.heard - each.asked_at, age) for each, age in mine if each.reward is not None and each.reward > 0
+            ]
+            within = [(wait // width, age) for wait, age in waits if wait < self.window]
+            d[place], n[place] = tally([lag for lag, _ in within], [age for _, age in within], 1, bins)
+            pulls[place] = [sum(age == k for _, age in mine) for k in range(bins)]
+            closed[arm] = [each.reward or Fraction(0) for each, age in mine if age >= bins]
+        reading, place = new_reading(len(self.arms), bins), list(self.arms).index(name)
+        read(reading, d, n, pulls, 5.0)
+        trust, arm = float(reading.trust[place]), self.arms[name]
+        old = [each for each in self.decisions.values() if each.arm == name and each.asked_at // width <= newest]
+        waiting = sum(each.reward or Fraction(0) for each in old) - sum(closed[name])
+        ones = float(sum(closed[name])) + trust * float(waiting)
+        trials = len(closed[name]) + trust * float(reading.trials[place])
+        return (float(arm.a) + ones) / (float(arm.a + arm.b) + ones + max(0.0, trials - ones))
 
     def mean(self, name: str, mine: list[Decision], now: int) -> Fraction:
         """Where silence is a failure, what has no closed window is left out, told or not."""

@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 
 from belated import (
     Between,
+    Conversions,
     Fixed,
     Geometric,
     Loss,
@@ -51,6 +52,8 @@ def delay(law, reward, t, arm, busy, rng):
             return 0 if rng.random() < law.p else math.inf
         case RewardDependent():
             return delay(law.success if reward else law.failure, reward, t, arm, busy, rng)
+        case Conversions():
+            return min(delay(law.success, reward, t, arm, busy, rng) if reward else math.inf, law.window + 0.5)
         case Queue():
             start = max(t, busy[arm])
             busy[arm] = start + rng.exponential(1 / law.rate)
@@ -66,12 +69,14 @@ def oracle(scenario, policy, rng):
         arm = player.choose(t)
         regret += max(means) - means[arm]
         reward = int(rng.random() < means[arm])
-        due = t + delay(laws[arm], reward, t, arm, busy, rng)
-        if due < math.inf:
-            heappush(calendar, (due, t, arm, reward))
+        wait = delay(laws[arm], reward, t, arm, busy, rng)
+        if wait < math.inf and wait != int(wait):  # a window has closed over it
+            wait, reward = int(wait), 0
+        if wait < math.inf:
+            heappush(calendar, (t + wait, t, arm, reward))
         while calendar and calendar[0][0] <= t:
-            _, _, arm, reward = heappop(calendar)
-            player.learn(arm, reward)
+            _, s, arm, reward = heappop(calendar)
+            player.hear(t, s, arm, reward)
     return regret
 
 
@@ -85,6 +90,9 @@ class Player:
         self.laws, self.rounds, self.rng = laws, rounds, rng
         self.arms = range(len(laws))
         self.S, self.n = [0] * len(laws), [0] * len(laws)
+
+    def hear(self, t, s, arm, reward):
+        self.learn(arm, reward)
 
     def learn(self, arm, reward):
         self.S[arm] += reward

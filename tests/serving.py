@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 BELATED = str(Path(sys.executable).parent / "belated")
@@ -62,18 +62,33 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(ledger: str, folder: Path, *options: str, command: str = "serve", port: int = 0) -> Iterator[Server]:
-    """`belated serve` on a ledger, ready; killed at the end if it still runs."""
+def serving(
+    ledger: str,
+    folder: Path,
+    *options: str,
+    command: str = "serve",
+    port: int = 0,
+    wait: bool = True,
+    before: Sequence[str] = (),
+) -> Iterator[Server]:
+    """`belated serve` on a ledger, ready unless one does not wait; killed at the end if it still runs.
+
+    `before` is a command that runs what follows it.
+    """
     port = port or free_port()
     log = folder / f"server-{port}.log"
     where = ["--ledger", ledger] if command == "serve" else []
     with log.open("ab") as out:
         process = subprocess.Popen(
-            [BELATED, command, *where, "--port", str(port), *options], stdout=out, stderr=out, start_new_session=True
+            [*before, BELATED, command, *where, "--port", str(port), *options],
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
         )
     server = Server(process, port, log)
     try:
-        server.wait_until_ready()
+        if wait:
+            server.wait_until_ready()
         yield server
     finally:
         server.kill()

@@ -23,7 +23,7 @@ from belated import (
     Uniform,
 )
 from belated.policies import POLICIES, QPMD, UDUCB, named
-from belated.simulate import Batch
+from belated.simulation import Batch
 
 IID_LAWS: dict[str, Law] = {
     "fixed": Fixed(7),

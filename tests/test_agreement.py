@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from belated import Fixed, Pareto, Queue, Split, Thompson
+from belated import Conversions, Drifting, Fixed, Pareto, Queue, Split, Thompson
 from support import LAWS, every_policy, regrets
 
 POLICIES = every_policy()
@@ -22,6 +24,14 @@ def test_arms_with_laws_of_different_kinds_agree() -> None:
     assert regrets(Thompson(), mixed, rounds=300, compiled=True) == regrets(
         Thompson(), mixed, rounds=300, compiled=False
     )
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if "silence" in name or name == "wait"])
+def test_arms_that_report_in_different_ways_agree(policy: str) -> None:
+    mixed = (LAWS["conversions"], LAWS["reward-dependent"], Conversions(Drifting(Fixed(2), Pareto(0.5), 50), 9))
+    known = replace(POLICIES[policy], delay=(*mixed[:2], Fixed(3))) if "known" in policy else POLICIES[policy]
+    one, other = (regrets(known, mixed, rounds=120, compiled=compiled) for compiled in (True, False))
+    assert one == other
 
 
 @pytest.mark.parametrize("policy", ["thompson", "thompson-coin", "ucb1", "qpm-d-thompson"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def visit(browser: Browser) -> Iterator[Visit]:
         context = browser.new_context(**options)
         contexts.append(context)
         page: Page = context.new_page()
+        hurry(page)
         host = url.split("/")[2]
 
         def asked(request: Request) -> None:
@@ -73,6 +75,16 @@ def visit(browser: Browser) -> Iterator[Visit]:
     for context in contexts:
         context.close()
     assert problems == []
+
+
+def hurry(page: Page) -> None:
+    """Let it update itself more often than for people, by the one number that says how often."""
+    script = (resources.files("belated.service") / "static/page.js").read_text()
+    assert "const EVERY = 3000;" in script
+    quick = script.replace("const EVERY = 3000;", "const EVERY = 300;").replace(
+        "const SLOWEST = 30000;", "const SLOWEST = 600;"
+    )
+    page.route("**/static/page.js*", lambda route: route.fulfill(body=quick, content_type="text/javascript"))
 
 
 def is_error(message: Any) -> bool:
@@ -92,11 +104,13 @@ def test_create_decide_tell_watch_and_stop(server: Server, visit: Visit) -> None
     page.get_by_label("Arms, one a line").fill("red\ngreen")
     page.get_by_label("it is a failure, after a time").check()
     page.get_by_label("That time").fill("7d")
+    page.get_by_label("Until then, a decision counts").select_option("not at all")
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("button <b>&</b>")
     expect(page.locator("#verdict")).to_contain_text("nothing is known yet", ignore_case=True)
 
     with Client(server.url) as client:
+        assert client.summary("button <b>&</b>")["reading"] == "wait"
         decisions = [client.ask("button <b>&</b>") for _ in range(20)]
         for decision in decisions[:10]:
             client.tell(decision.id, 1)
@@ -125,19 +139,38 @@ def test_create_decide_tell_watch_and_stop(server: Server, visit: Visit) -> None
         client.ask("button <b>&</b>")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
-def test_labels_contrast_and_width(scheme: str, width: int, server: Server, visit: Visit) -> None:
+@pytest.fixture(scope="module")
+def looked_at(server: Server) -> str:
+    """The address of an experiment with arms, decisions and outcomes."""
     with Client(server.url) as client:
-        name = f"look {scheme} {width}"
-        client.create(name, [f"arm {place}" for place in range(12)])
+        client.create("look", [f"arm {place}" for place in range(12)])
         for _ in range(60):
-            client.tell(client.ask(name).id, 1)
-    for path in ("/", f"/experiments/{name}", "/docs", "/login"):
-        page = visit(server.url + path, color_scheme=scheme, viewport={"width": width, "height": 800})
-        found = Axe().run(page)["violations"]
-        assert [(each["id"], each["nodes"][0]["html"][:120]) for each in found] == [], path
+            client.tell(client.ask("look").id, 1)
+    return "/experiments/look"
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_labels_contrast_and_width(width: int, server: Server, looked_at: str, visit: Visit) -> None:
+    for path in ("/", looked_at, "/docs", "/login"):
+        page = visit(server.url + path, color_scheme="light", viewport={"width": width, "height": 800})
+        assert violations(page) == [], path
         assert fits(page), path
+        page.emulate_media(color_scheme="dark")  # of which nothing but contrast depends
+        assert violations(page, runOnly=["color-contrast"]) == [], path
+
+
+def violations(page: Page, **options: Any) -> list[tuple[str, str]]:
+    """What is hard to perceive on a page, each with the first place where it is so."""
+    found = Axe().run(page, options=options)["violations"]
+    return [(each["id"], each["nodes"][0]["html"][:120]) for each in found]
+
+
+def test_what_is_hard_to_read_is_found(server: Server, visit: Visit) -> None:
+    """The control: in dark, soft words without their colour for dark."""
+    page = visit(server.url, color_scheme="light")
+    page.emulate_media(color_scheme="dark")
+    page.evaluate("document.documentElement.style.setProperty('--soft', '#444')")
+    assert [id for id, _ in violations(page, runOnly=["color-contrast"])] == ["color-contrast"]
 
 
 def test_by_keyboard_alone(server: Server, visit: Visit) -> None:
@@ -186,6 +219,7 @@ def test_an_update_keeps_focus_and_is_small(server: Server, visit: Visit) -> Non
 def test_a_server_that_goes_and_comes_back(browser: Browser, tmp_path: Path) -> None:
     ledger = f"sqlite:///{tmp_path}/ledger.db"
     page = browser.new_page()
+    hurry(page)
     with serving(ledger, tmp_path, "--quiet") as server:
         port = server.port
         page.goto(server.url)

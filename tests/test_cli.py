@@ -68,6 +68,26 @@ def test_paper_with_few_replications(tmp_path: Path) -> None:
     assert again["claims"] == first["claims"]
 
 
+def test_silence_with_one_replication(tmp_path: Path) -> None:
+    """Where no interval is finite, all is written all the same."""
+    run = (
+        "silence",
+        "--replications",
+        "1",
+        "--experiment",
+        "reward/neither",
+        "--experiment",
+        "speed/trap",
+        "--out",
+        "o",
+    )
+    done = belated(*run, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for word in ("speed/trap", "S3", "cannot tell", "thompson-silence beside wait", "open o/report.html"):
+        assert word in done.stdout
+    assert json.loads((tmp_path / "o" / "results.json").read_text())["claims"][0]["evidence"][0]["low"] is None
+
+
 BOUND = ("bound", "--arms", ".45,.4", "--delay", "pareto:1,0.5", "--rounds", "3000")
 
 
@@ -130,6 +150,7 @@ BOUNDED = "bound --quick --arms .5,.4 --delay fixed:1 --rounds 9"
         ("simulate none.toml", "none.toml: cannot be read: No such file or directory"),
         ("simulate --round 9", "No such option: --round"),
         ("paper --experiment fixd", "experiment: unknown experiment 'fixd'; did you mean 'fixed'?"),
+        ("silence --experiment sped", "experiment: unknown experiment 'sped'; did you mean 'speed'?"),
         ("paper --replications 0", "replications: must be at least 1, got 0"),
         ("paper --seed -4", "seed: must be at least 0, got -4"),
         ("paper --fixed-instance -4", "instance: must be at least 0, got -4"),
@@ -181,8 +202,19 @@ def test_a_folder_that_fails_late_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "kept" / "regret.svg").mkdir(parents=True)
     done = belated(*ONE_LINER, "--out", "kept", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "error: kept/regret.svg: cannot be written: Is a directory\n"
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["regret.svg"]
+    kept, error = done.stderr.splitlines()
+    assert kept == "what is finished is kept in kept/unfinished: the same command with --resume goes on"
+    assert error == "error: kept/regret.svg: cannot be written: Is a directory"
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"regret.svg", "unfinished"}
+    (tmp_path / "kept" / "regret.svg").rmdir()
+    again = belated(*ONE_LINER, "--out", "kept", cwd=tmp_path)
+    assert (again.returncode, again.stderr) == (
+        2, "error: --out: kept holds an interrupted run: add --resume to go on, or delete kept/unfinished\n"
+    )  # fmt: skip
+    resumed = belated(*ONE_LINER, "--out", "kept", "--resume", cwd=tmp_path)
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    assert "after 20 batches of an interrupted run" in " ".join(resumed.stdout.split())
+    assert not (tmp_path / "kept" / "unfinished").exists()
 
 
 def test_a_misspelt_toml_key_is_named(tmp_path: Path) -> None:

@@ -60,8 +60,9 @@ def test_from_creation_to_the_archive(tmp_path: Path) -> None:
     assert said(f"void {id}", tmp_path) == "voided\n"
     assert said(f"tell {id} 1 --at {time.time():.0f}", tmp_path) == "applied\n"
     status = said("status checkout", tmp_path)
-    assert "checkout: running, thompson, silence for 7d is a failure, as of " in status
-    for word in ("red", "green", "active", "95 % interval", "P(best)", "expected loss", "leads with P = "):
+    assert "checkout: running, thompson, silence for 7d is a failure, and read until then, as of " in status
+    assert "it is too early to tell; nothing is pending" in status
+    for word in ("red", "green", "active", "trials", "95 % interval", "P(best)", "expected loss"):
         assert word in status
     assert said("arms checkout --add blue --prior 1,9 --pause red --retire green", tmp_path).split() == (
         ["arm", "status", "─" * 17, "red", "paused", "green", "retired", "blue", "active"]
@@ -215,18 +216,28 @@ def test_verify_names_every_difference(shop: Path) -> None:
         raw.execute("UPDATE totals SET told = told + 1 WHERE arm = 1")
         raw.execute("UPDATE lags SET told = told + 1 WHERE arm = 0 AND lag = (SELECT MIN(lag) FROM lags WHERE arm = 0)")
         raw.execute("INSERT INTO buckets VALUES (9, 0, 4, 1, 0, 0)")
+        raw.execute("INSERT INTO blocks VALUES (1, 1000000, 1, 3, 2, 500000000, 1)")
+        raw.execute("INSERT INTO bins VALUES (1, 0, 49, 1)")
+        raw.execute("INSERT INTO fresh VALUES (1, 1000000, 0, 49, 1)")
         raw.execute("INSERT INTO outcomes VALUES (x'00', 1, 0, NULL, 0, NULL)")
     raw.close()
     done = belated("verify", cwd=shop)
     assert done.returncode == 1
-    totals, bucket, lag, stray = done.stdout.splitlines()
+    totals, bucket, lag, block, bin, fresh, stray = done.stdout.splitlines()
     assert totals.startswith("checkout / green: stored ")
     assert f"{told + 1} told" in totals.split(";")[0]
     assert f"{told} told" in totals.split(";")[1]
     assert bucket == "no. 9 / no. 4: stored 1 asked, 0 told, rewards 0; folded 0 asked, 0 told, rewards 0"
     assert lag.startswith("checkout / rød, heard ")
+    edge = "2024-10-04T00:00:00.000Z"  # of a block of 1728 seconds
+    asked = (
+        f"checkout / green, asked in the 1728s from {edge}: stored 3 asked, 2 told, 1 converted, rewards 0.5; folded 0"
+    )
+    assert block.startswith(asked)
+    assert bin == "checkout / rød, converted 84672s later: stored 1 converted; folded 0 converted"
+    assert fresh.startswith(f"checkout / rød, counting from {edge}, converted 84672s later: stored 1")
     assert stray == "1 outcomes of no decision"
-    assert done.stderr == "4 differences\n"
+    assert done.stderr == "7 differences\n"
 
 
 # --- What is refused --------------------------------------------------------------------------------------------------
@@ -246,6 +257,7 @@ ID = "01890a5d-ac96-774b-bcce-b302099a8057"
         ("create new --arm a", "arms: must be 2 to 1000, got 1"),
         ("create new --arm a --arm a", "arms: 'a' is given twice"),
         ("create new --arm a --arm ''", "arms: must not be empty, got ''"),
+        ("create new --arm a --arm b --reading silence", "reading: silence cannot be read where silence is pending"),
         ("create new --arm a --arm b --silence soon", "silence.after: must be a time such as 7d, 12h, 30m"),
         ("create new --arm a --arm b --policy tompson", "policy: unknown live policy 'tompson'; did you mean"),
         ("create new --arm a --arm b --floor 0.6", "floor: 2 active arms cannot have at least 0.6 each"),

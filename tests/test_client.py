@@ -31,7 +31,7 @@ def client(server: Server) -> Iterator[Client]:
 
 def test_an_experiment_from_first_to_last(client: Client) -> None:
     name = "checkout / ü"
-    client.create(name, ["red", "green"], silence=live.Failure(after="7d"), floor=0.1)
+    client.create(name, ["red", "green"], silence=live.Failure(after="7d"), floor=0.1, reading="wait")
     decision = client.ask(name, unit="user-17")
     assert decision.arm in ("red", "green")
     assert decision.at.tzinfo == datetime.UTC

@@ -14,6 +14,7 @@ import pytest
 from belated import live
 from belated.inputs import InvalidInput
 from belated.live import exchange
+from belated.live.ledger import SUMS
 from live_support import Clock, filled, opened, sound
 
 
@@ -37,7 +38,7 @@ def refused(url: str, clock: Clock, path: Path, kind: type[Exception] = InvalidI
             exchange.load(home, path)
         assert [each.name for each in home.experiments()] == before
         with home.store.reading() as connection:
-            for table in ("decisions", "outcomes", "units", "totals", "buckets", "lags", "arms"):
+            for table in ("decisions", "outcomes", "units", "arms", *SUMS):
                 assert before or connection.rows(f"SELECT COUNT(*) FROM {table}") == [(0,)], table
         assert sound(home)
     message = str(error.value)

@@ -16,7 +16,7 @@ from belated import Fixed, Geometric, Scenario, Thompson, kernels, simulate
 from belated.policies.lazy import Scratch, beyond, fill_hazards, hazard_below, level_at, level_below, log_normaliser
 from belated.policies.thompson import ThompsonState
 from belated.result import paired
-from belated.simulate import Batch
+from belated.simulation import Batch
 
 POSTERIORS, DRAWS = 30, 20_000
 LEVEL = 0.001 / POSTERIORS  # Bonferroni: one run in a thousand would fail by chance

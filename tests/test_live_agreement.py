@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 
 from argmax import Afresh
-from belated import Geometric, Law, Loss, Pareto, Policy, Uniform, live
+from belated import Conversions, Geometric, Law, Loss, Pareto, Policy, Uniform, live
 from belated.live import Experiment
+from belated.live.ledger import experiment
 from belated.policies import named
-from belated.simulate import POLICY, VISITORS, stream
+from belated.policies.curve import read
+from belated.policies.learned import Sums, learned_state, resumed_state, settle
+from belated.simulation import POLICY, VISITORS, stream
 from support import MEANS, actions
 
 SEED = 5
@@ -75,6 +78,98 @@ def test_a_round_late_or_another_seed_differs(change: dict[str, int], tmp_path: 
     """The control: the comparison can fail."""
     pulled = actions(Afresh(), LAWS["uniform"], rounds=ROUNDS, seed=SEED)
     assert lived("thompson", LAWS["uniform"], tmp_path, **change) != pulled.tolist()
+
+
+def silently(window: int, folder: Path, *, rounds: int = 250, seed: int = SEED, **how: str) -> list[int]:
+    """The arms chosen when only conversions are told, those within the window, and silence is read."""
+    visitors, law = stream(seed, 0, VISITORS), Geometric(0.1)
+    arms = [f"arm {place}" for place in range(len(MEANS))]
+    due: list[tuple[float, int, str]] = []
+    chosen: list[int] = []
+    now = [1e9]
+    url = f"sqlite:///{folder}/{len(list(folder.iterdir()))}.db"
+    with live.open(url, clock=lambda: now[0], rng=stream(seed, 0, POLICY), refresh=0) as shop:
+        # A round is a second. The simulator hears what comes at the end of the window, live it would be late.
+        test = shop.create("test", arms, silence=live.Failure(after=window + 0.001), **how)
+        with shop.store.reading() as connection:
+            width = experiment(connection, "test").width
+        assert width == 1000 * -(-window // 50)
+        began = 1e12 // width * width / 1000  # the first round begins a block
+        for t in range(1, rounds + 1):
+            now[0] = began + t - 1
+            decision = test.ask()
+            chosen.append(arms.index(decision.arm))
+            u, v = visitors.random(), visitors.random()
+            if u < MEANS[chosen[-1]] and law.quantile(v) <= window:
+                heapq.heappush(due, (t + law.quantile(v), t, decision.id))
+            while due and due[0][0] <= t:
+                assert test.tell(heapq.heappop(due)[2], 1) == "applied"
+    return chosen
+
+
+@pytest.mark.parametrize("window", [99, 149])
+def test_silence_is_read_as_the_simulator_does(window: int, tmp_path: Path) -> None:
+    policy, law = named("thompson-silence"), Conversions(Geometric(0.1), window)
+    simulated = actions(policy, law, rounds=250, seed=SEED, compiled=False).tolist()
+    assert silently(window, tmp_path) == simulated
+    assert silently(window, tmp_path, reading="wait") != simulated  # the controls
+    assert silently(window, tmp_path, seed=SEED + 1) != simulated
+
+
+def test_sums_are_all_that_reading_silence_is_made_of() -> None:
+    """`resumed_state` is, field by field, the state that played the rounds, whenever it is asked for."""
+    rng = np.random.default_rng(3)
+    width, bins, window = 3, 7, 21
+    prior = np.array([1.0, 2.0, 0.5]), np.array([1.0, 5.0, 0.5])
+    state = learned_state(*(each.copy() for each in prior), window, bins, 5.0)
+    assert (state.width, state.events.shape) == (width, (3, bins))
+    asked: list[tuple[int, int]] = []  # round, arm
+    told: list[tuple[int, int, int, float]] = []  # round, round of the pull, arm, reward
+    compared = 0
+    for t in range(1, 200):
+        arm = int(rng.integers(3))
+        asked.append((t, arm))
+        state.sent(t, arm)
+        for s, pulled in asked:
+            if rng.random() < 0.02 and s >= t - window and not any(each[1] == s for each in told):
+                told.append((t, s, pulled, float(rng.choice([1.0, 0.25]))))
+                state.heard(*told[-1], rng)
+        resumed = resumed_state(*(each.copy() for each in prior), width, 5.0, summed(asked, told, t, width, bins))
+        read(resumed.reading, resumed.events, resumed.risk, resumed.aged, 5.0)
+        for arm in range(3):
+            settle(resumed, arm)
+        if t >= width:  # before, nothing has been read
+            compared += 1
+            for name, one, other in zip(state._fields, state, resumed, strict=True):
+                flat = (np.concatenate([np.ravel(each) for each in field]) for field in (one, other))
+                np.testing.assert_allclose(*(flat if name == "reading" else (one, other)), err_msg=f"{name} at {t}")
+    assert compared > 150
+    assert (state.events.sum(), state.closed[:, 0].sum()) > (20, 100)
+
+
+def summed(
+    asked: list[tuple[int, int]], told: list[tuple[int, int, int, float]], t: int, width: int, bins: int
+) -> Sums:
+    complete = t // width
+    pulls, ones, converted = np.zeros((3, 3, bins + 1))
+    closed, late, fresh = np.zeros((3, 2)), np.zeros((3, bins)), []
+    for s, arm in asked:
+        age = complete - (s - 1) // width
+        if age <= bins:
+            pulls[arm, age] += 1
+        else:
+            closed[arm, 0] += 1
+    for heard, s, arm, reward in told:
+        age, lag = complete - (s - 1) // width, min((heard - s) // width, bins - 1)
+        late[arm, lag] += 1
+        if age <= bins:
+            ones[arm, age] += reward
+            converted[arm, age] += 1
+        else:
+            closed[arm, 1] += reward
+        if lag + 2 > age:  # its bin is not yet over for all of its block
+            fresh.append((arm, age, lag, 1))
+    return Sums(complete, pulls, ones, converted, closed, late, np.array(fresh, int).reshape(-1, 4))
 
 
 def test_totals_are_all_that_a_live_policy_is_made_of() -> None:

@@ -212,12 +212,12 @@ def test_a_call_that_comes_while_the_door_closes_is_answered(shop: Ledger) -> No
             self._put = calls.put
 
         def put(self, call: Any) -> None:
-            writer._calls = calls
+            writer._handed = calls
             writer.close()
             self._put(call)
 
-    calls = writer._calls
-    writer._calls = Slow(calls)  # type: ignore[assignment]
+    calls = writer._handed
+    writer._handed = Slow(calls)  # type: ignore[assignment]
     with pytest.raises(Unavailable, match="it has been closed"):
         test.tell(decision.id, 1)
 
@@ -229,7 +229,7 @@ def test_a_caller_who_cannot_be_told_is_no_ones_harm(shop: Ledger, caplog: pytes
     def fail(answer: Any) -> None:
         raise RuntimeError("its event loop has ended")
 
-    assert shop.writer.submit(shop.telling(decision.id, 1), fail).wait() == "applied"
+    shop.writer.submit_all([shop.telling(decision.id, 1)], fail)
     assert test.tell(decision.id, 1) == "duplicate"
     assert "its event loop has ended" in caplog.text
 

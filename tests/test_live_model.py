@@ -38,6 +38,7 @@ SETTINGS = st.fixed_dictionaries(
         "floor": st.sampled_from([0.0, 0.0, 0.25, 0.5]),
         "prior": st.sampled_from([(1, 1), (0.5, 0.5), (3, 7.25)]),
         "policy": st.sampled_from(["thompson", "thompson", "split", "ucb1"]),
+        "reading": st.sampled_from([None, "wait"]),
     }
 )
 
@@ -90,7 +91,9 @@ class Calls(RuleBasedStateMachine):
         )
         own = Fraction(how["prior"][0]), Fraction(how["prior"][1])
         arms = {"red": model.Arm(*own), "green": model.Arm(Fraction(2), Fraction(1))}
-        self.models[name] = model.Experiment(window, how["sticky"], Fraction(how["floor"]), own, arms)
+        silent = window and how["policy"] == "thompson" and how["reading"] is None
+        reading = "silence" if silent else "wait"
+        self.models[name] = model.Experiment(window, how["sticky"], Fraction(how["floor"]), own, arms, reading)
         self.moved = name
         return name
 
@@ -251,6 +254,7 @@ class Calls(RuleBasedStateMachine):
             mean = float(counts.pop("mean"))
             assert {name: getattr(arm, name) for name in counts} == {**counts, "successes": float(counts["successes"])}
             assert arm.mean == pytest.approx(mean, rel=1e-12)
+            assert summary.reading == there.reading
             assert arm.low < mean < arm.high
         deciding = there.status == "running" and there.active()
         assert sum(arm.share for arm in summary.arms) == pytest.approx(1.0 if deciding else 0.0, abs=1e-9)

@@ -16,6 +16,7 @@ from belated import live
 from belated.live import LiveError, Unavailable, WrongLedger, fold, ledger
 from belated.live.values import written
 from crew import Hand
+from live_support import Clock, opened, sound
 from old_ledgers import BEGAN, HOUR, identity, write_first
 
 KEPT = Path(__file__).parent / "ledgers"
@@ -76,6 +77,28 @@ def check_first_again(url: str) -> None:
 def test_the_kept_file_of_schema_1(tmp_path: Path) -> None:
     shutil.copy(KEPT / "0001.db", tmp_path / "old.db")
     check_first(f"sqlite:///{tmp_path}/old.db")
+
+
+def test_the_kept_file_of_schema_3(tmp_path: Path) -> None:
+    """Its experiments go on as they were created: those with a window wait for it to close."""
+    shutil.copy(KEPT / "0003.db", tmp_path / "old.db")
+    clock = Clock(1_700_184_954.0)
+    with opened(f"sqlite:///{tmp_path}/old.db", clock) as shop:
+        assert version(shop) == ledger.VERSION
+        test = shop.get("checkout")
+        summary = test.summary()
+        found = [(arm.name, arm.asked, arm.observed, arm.assumed, arm.pending) for arm in summary.arms]
+        assert found == [("rød", 30, 30, 11, 0), ("green", 9, 9, 3, 0), ('a "b", c', 21, 21, 5, 0), ("blå", 0, 0, 0, 0)]
+        means = [0.296778549375, 0.25287356331034483, 0.3221953836521739, 0.75]
+        assert [arm.mean for arm in summary.arms] == pytest.approx(means, rel=1e-12)
+        assert summary.reading == "wait"
+        assert shop.get("letter").summary().asked == 20
+        with shop.store.reading() as connection:
+            assert all(connection.rows(f"SELECT * FROM {table}") for table in ledger.SUMS)
+        assert sound(shop)
+        test.tell(test.ask().id, 1)
+        assert shop.create("new", ["a", "b"], silence=live.Failure(after="1d")).settings.reading == "silence"
+        assert sound(shop)
 
 
 @pytest.mark.parametrize("upto", [0, 1])

@@ -60,11 +60,19 @@ def shuffled(chains: list[list[Event]], chance: random.Random) -> list[Event]:
     return doubled + chance.sample(last, len(last) // 2)
 
 
-def applied(url: str, events: list[Event], chance: random.Random, silence: str, handles: int, clock: Any) -> Ledger:
+def applied(
+    url: str,
+    events: list[Event],
+    chance: random.Random,
+    silence: str,
+    handles: int,
+    clock: Any,
+    reading: str | None = None,
+) -> Ledger:
     """A ledger to which the events have happened, through several handles, in parts of any size."""
     with ExitStack() as stack:
         shops = [stack.enter_context(live.open(url, clock=clock, rng=np.random.default_rng(1))) for _ in range(handles)]
-        shops[0].create("test", ["red", "green", "blue"], silence=SILENCES[silence], prior=(0.5, 2.5))
+        shops[0].create("test", ["red", "green", "blue"], silence=SILENCES[silence], prior=(0.5, 2.5), reading=reading)
         while events:
             size = chance.choice([1, 1, 2, 5, 20])
             part, events = events[:size], events[size:]
@@ -126,18 +134,19 @@ def matters(event: Event, chains: list[list[Event]]) -> bool:
 
 
 def test_when_they_come_moves_the_forecast_alone(new_ledger: Callable[[], str]) -> None:
+    """If silence is waited for; where it is read, see test_live_silence.py."""
     chance = random.Random(2)
     chains = stream(chance)
 
     def after(handles: int) -> str:
-        read = [END - 20 * HOUR]
+        read = [END]  # no outcome is heard before its decision
 
         def clock() -> float:
-            read[0] = min(END, read[0] + chance.randrange(HOUR))
+            read[0] = min(END + 20 * HOUR, read[0] + chance.randrange(HOUR))
             return read[0] / 1000
 
         return summary(
-            applied(new_ledger(), shuffled(chains, chance), chance, "failure", handles, clock), forecast=False
+            applied(new_ledger(), shuffled(chains, chance), chance, "failure", handles, clock, "wait"), forecast=False
         )
 
     assert len({after(handles) for handles in (1, 2, 3, 3)}) == 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.request
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import schemathesis
@@ -28,24 +29,37 @@ CHECKS = {
     GenerationMode.POSITIVE: ALWAYS,
     GenerationMode.NEGATIVE: [*ALWAYS, checks.negative_data_rejection],
 }
-ROLES = ("nobody", "reader", "admin")
+# With and without keys, and with every power, over both stores; what a reader may not do is no matter of the store.
+CALLERS = [("sqlite", "nobody"), ("sqlite", "reader"), ("postgresql", "nobody"), ("postgresql", "admin")]
+
+
+class Place(NamedTuple):
+    """A server, its description, and how to be let in."""
+
+    server: Server
+    schema: Any
+    headers: dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Server, str | None]]]:
-    """A server without keys, and one with, each with an experiment that the examples of the schema may meet."""
+def places(tmp_path_factory: pytest.TempPathFactory, postgres: Any) -> Iterator[dict[tuple[str, str], Place]]:
+    """For each caller a server whose experiment the examples of the schema may meet."""
     folder = tmp_path_factory.mktemp("openapi")
-    made: dict[str, str] = {}
-    for kind in ("open", "keyed"):
-        with live.open(f"sqlite:///{folder}/{kind}.db") as shop:
-            shop.create("0", ["0", "1"]).ask()
-            if kind == "keyed":
-                made = {role: keys.create(shop, role)[1] for role in ("reader", "admin")}
-    with (
-        serving(f"sqlite:///{folder}/open.db", folder, "--quiet") as free,
-        serving(f"sqlite:///{folder}/keyed.db", folder, "--quiet") as keyed,
-    ):
-        yield {"nobody": (free, None), "reader": (keyed, made["reader"]), "admin": (keyed, made["admin"])}
+    with contextlib.ExitStack() as stack:
+        started = {}
+        for store, role in CALLERS:
+            url = postgres.url(postgres.create()) if store == "postgresql" else f"sqlite:///{folder}/{role}.db"
+            with live.open(url) as shop:
+                shop.create("0", ["0", "1"]).ask()
+                key = None if role == "nobody" else keys.create(shop, role)[1]
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            started[store, role] = stack.enter_context(serving(url, folder, "--quiet", wait=False)), headers
+        for server, _ in started.values():
+            server.wait_until_ready()
+        yield {
+            caller: Place(server, schemathesis.openapi.from_url(f"{server.url}/openapi.json"), headers)
+            for caller, (server, headers) in started.items()
+        }
 
 
 MEANT, NOT_MEANT = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
@@ -58,30 +72,28 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("caller", CALLERS, ids="-".join)
 @pytest.mark.parametrize(("method", "path", "mode"), CASES)
 def test_no_server_error_and_no_answer_beyond_the_schema(
-    role: str, method: str, path: str, mode: GenerationMode, servers: dict[str, tuple[Server, str | None]]
+    caller: tuple[str, str], method: str, path: str, mode: GenerationMode, places: dict[tuple[str, str], Place]
 ) -> None:
-    server, key = servers[role]
-    operation = schemathesis.openapi.from_url(f"{server.url}/openapi.json")[path][method]
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    place = places[caller]
     statuses = set()
 
-    @given(case=operation.as_strategy(generation_mode=mode))
+    @given(case=place.schema[path][method].as_strategy(generation_mode=mode))
     @settings(max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     def check(case: Any) -> None:
-        response = case.call(headers=headers)
-        case.validate_response(response, headers=headers, checks=CHECKS[mode])
+        response = case.call(headers=place.headers)
+        case.validate_response(response, headers=place.headers, checks=CHECKS[mode])
         statuses.add(response.status_code)
 
     check()
     assert statuses
 
 
-def test_a_service_that_breaks_its_word_is_caught(servers: dict[str, tuple[Server, str | None]]) -> None:
+def test_a_service_that_breaks_its_word_is_caught(places: dict[tuple[str, str], Place]) -> None:
     """The control: against a description that promises something else, the same check fails."""
-    server, _ = servers["nobody"]
+    server = places["sqlite", "nobody"].server
     with urllib.request.urlopen(f"{server.url}/openapi.json") as answer:
         description = json.load(answer)
     description["paths"]["/healthz"]["get"]["responses"] = {"204": {"description": "Nothing."}}

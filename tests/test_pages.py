@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from belated import live, live_charts
+from belated import live, live_charts, live_shown
 from belated.live import Experiment, Ledger
+from belated.live.summary import without_reading
 from belated.service import drawing, keys, reference, views
 from belated.service.app import Service
 from belated.service.forms import DECODERS
@@ -129,6 +130,22 @@ def test_a_window_is_drawn_and_what_it_took_for_failures_is_said(
     assert "Dotted: the end of the window" in page
 
 
+def test_what_is_read_of_silence_is_drawn_and_said(client: TestClient, shop: Ledger, clock: Clock) -> None:
+    arms: dict[str, Any] = {"means": {"a": 0.6, "b": 0.4}, "days": 8, "a_day": 40}
+    summary = filled(shop, clock, "reads", silence=live.Failure(after="4d"), **arms).summary()
+    page = client.get("/experiments/reads").text
+    assert "is a failure after 4d; read until then" in text(page)
+    assert re.search(r'id="chart-learned"><h3>[^<]*</h3><svg class="chart"', page)
+    assert summary.learned is not None
+    assert f"learned from {summary.learned.conversions:,}." in page
+    assert f"{without_reading(summary)}." in text(page)
+    for arm in summary.arms:
+        assert f"{arm.successes:.0f} {arm.trials:,.0f} " in text(page)
+    filled(shop, clock, "waits", silence=live.Failure(after="4d"), reading="wait", **arms)
+    page = client.get("/experiments/waits").text
+    assert not any(word in page for word in ("read until then", 'id="chart-learned"', 'id="waited"', "Counts as"))
+
+
 def test_names_are_escaped_wherever_they_stand(client: TestClient, shop: Ledger) -> None:
     test = shop.create(ODD, ["<i>a</i>", "b\"'c"])
     test.tell(test.ask().id, 1)
@@ -148,7 +165,7 @@ def test_with_many_arms_the_best_come_first_and_the_rest_is_folded(
     test = filled(shop, clock, "headlines", names, days=4, a_day=400)
     page = client.get("/experiments/headlines").text
     top, rest = page.split('<details id="more">')
-    assert top.count('<tr role="row" id="arm-') == live_charts.MOST
+    assert top.count('<tr role="row" id="arm-') == live_shown.MOST == len(live_charts.LIGHT.arms)
     assert re.findall('<span class="name">([^<]*)', top)[0] == test.summary().leader == "headline 150"
     assert "The other 192 arms" in rest
     assert rest.count('<th scope="row">') == 192

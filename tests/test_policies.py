@@ -75,7 +75,7 @@ def test_labels_tell_what_differs() -> None:
 
 def _textbook_ucb1(means: tuple[float, ...], rounds: int, seed: int) -> list[int]:
     """Auer et al. (2002) without delay, on the same visitors and tie-breaking numbers as the package's."""
-    from belated.simulate import POLICY, VISITORS, stream
+    from belated.simulation import POLICY, VISITORS, stream
 
     visitors, own = stream(seed, 0, VISITORS), stream(seed, 0, POLICY)
     total, count, pulled = [0.0] * len(means), [0] * len(means), []

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import random
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from belated import live
+from belated.cli import main
 from belated.client import Client
+from belated.inputs import InvalidInput
 from belated.live import fold
 from belated.service import keys
+from belated.service.serve import refuse_taken
 from serving import BELATED, Server, free_port, serving
 
 ENDED = (0, -signal.SIGTERM)  # uvicorn hands the signal on once all is done
@@ -37,7 +45,58 @@ def test_two_workers_on_one_ledger(tmp_path: Path) -> None:
             with urllib.request.urlopen(f"{server.url}/metrics") as answer:
                 metrics = answer.read().decode()
             assert 'belated_decisions_total{experiment="checkout"} 80.0' in metrics
+        found = shared_out(server, 64)
+        assert len(found) == 2
+        assert min(found) > 10, found  # by chance alone this fails once in a hundred million runs
+        with pytest.raises(InvalidInput, match="Address already in use"):  # though it shares it with its own workers
+            refuse_taken("127.0.0.1", server.port)
         assert server.stop() in ENDED
+
+
+def shared_out(server: Server, many: int) -> list[int]:
+    """How many of so many new connections each worker has, once both are there."""
+    whole = psutil.Process(server.process.pid)
+    deadline = time.monotonic() + 30.0
+
+    def held(status: str) -> list[int]:
+        every = ([each.status for each in child.net_connections("tcp")] for child in whole.children(recursive=True))
+        return [count for count in (each.count(status) for each in every) if count]
+
+    while held(psutil.CONN_LISTEN) != [1, 1]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    opened = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(many)]
+    while sum(found := held(psutil.CONN_ESTABLISHED)) < many:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+    for each in opened:
+        each.close()
+    return found
+
+
+def test_workers_count_requests_together(tmp_path: Path) -> None:
+    """However many workers there are, `--rate` is that of the service."""
+    rate, answers = 100, list[int]()
+    with serving(
+        f"sqlite:///{tmp_path}/ledger.db", tmp_path, "--workers", "2", "--rate", str(rate), "--quiet"
+    ) as server:
+        began = time.monotonic()
+
+        def work() -> None:
+            while time.monotonic() < began + 1.0:  # each time by a new connection, which any worker may take
+                connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+                with contextlib.closing(connection):
+                    connection.request("GET", "/healthz")
+                    answers.append(connection.getresponse().status)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        seconds = time.monotonic() - began
+    assert set(answers) == {200, 429}
+    assert 1.5 * rate < answers.count(200) <= rate + rate * seconds + 1
 
 
 def test_requests_under_way_end_and_what_they_were_answered_is_there(tmp_path: Path) -> None:
@@ -68,9 +127,13 @@ def test_requests_under_way_end_and_what_they_were_answered_is_there(tmp_path: P
             assert fold.differences(connection) == []
 
 
-def test_killed_in_the_middle_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("new_ledger", "kills"), [("sqlite", 3), ("postgresql", 2)], indirect=["new_ledger"])
+def test_killed_in_the_middle_nothing_acknowledged_is_lost(
+    ledger_url: str, kills: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Many clients, and kill -9 of the server and its workers; the clients go on with the next one."""
-    ledger, port = f"sqlite:///{tmp_path}/ledger.db", free_port()
+    monkeypatch.setattr("belated.client.LONGEST", 0.1)
+    ledger, port = ledger_url, free_port()
     chance = random.Random(1)
     with live.open(ledger) as shop:
         shop.create("checkout", ["red", "green"])
@@ -88,7 +151,7 @@ def test_killed_in_the_middle_nothing_acknowledged_is_lost(tmp_path: Path) -> No
     threads = [threading.Thread(target=work, daemon=True) for _ in range(8)]
     for thread in threads:
         thread.start()
-    for _ in range(4):
+    for _ in range(kills):
         with serving(ledger, tmp_path, "--workers", "2", "--quiet", port=port) as server:
             count = len(told)
             while len(told) < count + 100:
@@ -112,6 +175,40 @@ def test_killed_in_the_middle_nothing_acknowledged_is_lost(tmp_path: Path) -> No
         with shop.store.reading() as connection:
             assert fold.differences(connection) == []
             assert fold.strays(connection) == []
+
+
+def test_a_full_disk_is_not_ready(tmp_path: Path) -> None:
+    """On a disk of three megabytes, which only the server has; once there is room again it goes on by itself."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o size=3m none "{disk}" && exec "$@"', "sh"]
+    if subprocess.run([*mount, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a disk")
+    with serving(f"sqlite:///{disk}/ledger.db", tmp_path, "--quiet", before=mount) as server:
+
+        def answers(path: str, wanted: int) -> http.client.HTTPMessage:
+            deadline = time.monotonic() + 30
+            while True:
+                connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+                with contextlib.closing(connection):
+                    connection.request("GET", path)
+                    answer = connection.getresponse()
+                    if answer.status == wanted:
+                        return answer.headers
+                assert time.monotonic() < deadline, (path, answer.status)
+                time.sleep(0.05)
+
+        ballast = Path(f"/proc/{server.process.pid}/root{disk}/ballast")
+        with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        refused = answers("/readyz", 503)
+        assert refused["content-type"] == "application/problem+json"
+        assert refused["retry-after"] == "1"
+        answers("/healthz", 200)
+        answers("/v1/experiments", 200)
+        ballast.unlink()
+        answers("/readyz", 200)
 
 
 def test_log_lines_are_json_without_keys_or_units(tmp_path: Path) -> None:
@@ -144,15 +241,32 @@ def test_a_client_that_says_nothing_stops_nobody(head: bytes, tmp_path: Path) ->
             each.close()
 
 
-def refused(*options: str) -> str:
-    """The one line with which it does not start."""
-    run = subprocess.run([BELATED, "serve", *options], capture_output=True, text=True, timeout=60, check=False)
-    assert run.returncode == 2
-    assert run.stderr.count("\n") == 1, run.stderr
-    return run.stderr
+Said = tuple[int, str, str]  # the exit code, and what stood on both outputs
+Run = Callable[..., Said]
 
 
-def test_it_does_not_start(tmp_path: Path) -> None:
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in this process, but for the server itself."""
+    monkeypatch.setattr("uvicorn.run", lambda *given, **options: pytest.fail("it started"))
+
+    def run(*words: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["belated", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return int(str(ended.value.code or 0)), said.out, said.err
+
+    return run
+
+
+def test_it_does_not_start(tmp_path: Path, run: Run) -> None:
+    def refused(*options: str) -> str:
+        """The one line with which it does not start."""
+        code, _, said = run("serve", *options)
+        assert (code, said.count("\n")) == (2, 1), said
+        return said
+
     ledger = f"--ledger=sqlite:///{tmp_path}/ledger.db"
     assert "host: 0.0.0.0 can be reached from elsewhere: make a key first" in refused(ledger, "--host=0.0.0.0")
     assert "port: must be at most 65535, got 70000" in refused(ledger, "--port=70000")
@@ -169,23 +283,17 @@ def test_it_does_not_start(tmp_path: Path) -> None:
     assert "make a key first" in refused(ledger, "--host=0.0.0.0")
 
 
-def test_keys_from_the_command_line(tmp_path: Path) -> None:
+def test_keys_from_the_command_line(tmp_path: Path, run: Run) -> None:
     ledger = f"--ledger=sqlite:///{tmp_path}/ledger.db"
-
-    def run(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [BELATED, "keys", *words, ledger], capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == code, done.stderr
-        return done
-
-    secret = run("create", "--role=writer").stdout.strip()
-    assert secret.startswith("belated_")
-    assert "writer" in run("list").stdout
-    assert secret not in run("list").stdout
+    code, out, _ = run("keys", "create", "--role=writer", ledger)
+    secret = out.strip()
+    assert (code, secret[:8]) == (0, "belated_")
+    listed = run("keys", "list", ledger)[1]
+    assert "writer" in listed
+    assert secret not in listed
     with serving(ledger.removeprefix("--ledger="), tmp_path) as server, Client(server.url, key=secret) as client:
         assert client.experiments() == []
-        run("revoke", "1")
+        assert run("keys", "revoke", "1", ledger)[0] == 0
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:  # a second, and however slow the machine is
             try:
@@ -195,9 +303,13 @@ def test_keys_from_the_command_line(tmp_path: Path) -> None:
                 break
         else:
             raise AssertionError("the key is still in force")
-    assert "there is none with the number 7" in run("revoke", "7", code=2).stderr
-    assert "did you mean 'writer'" in run("create", "--role=wrtier", code=2).stderr
-    assert "there is none named 'nowhere'" in run("create", "--role=reader", "--experiment=nowhere", code=2).stderr
+    for words, refusal in (
+        (("revoke", "7"), "there is none with the number 7"),
+        (("create", "--role=wrtier"), "did you mean 'writer'"),
+        (("create", "--role=reader", "--experiment=nowhere"), "there is none named 'nowhere'"),
+    ):
+        code, _, said = run("keys", *words, ledger)
+        assert (code, refusal in said) == (2, True)
 
 
 def test_the_demo_shows_experiments_that_move(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from belated import live
 from belated.service import keys
 from belated.service.app import Limits, Service
 from belated.service.routes import table
+from service_support import made, problem
 
 Response = Any
 ADDRESSES = [route for route in table() if route.role is not None]
@@ -31,29 +32,12 @@ def client(service: Service) -> Iterator[TestClient]:
         yield client
 
 
-def made(client: TestClient, **settings: Any) -> dict[str, Any]:
-    answer = client.post("/v1/experiments", json={"name": "checkout", "arms": ["red", "green"], **settings})
-    assert answer.status_code == 201, answer.text
-    return dict(answer.json())
-
-
-def problem(answer: Response, status: int, kind: str, field: str | None = None) -> str:
-    """The detail of a problem of that kind."""
-    assert answer.status_code == status, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
-    body = answer.json()
-    assert body["type"] == f"urn:belated:{kind}"
-    assert body["status"] == status
-    assert body.get("field") == field
-    assert "\n" not in body["detail"]
-    return str(body["detail"])
-
-
 # --- The way of one visitor ---
 
 
 def test_an_experiment_from_first_to_last(client: TestClient) -> None:
-    assert made(client, silence={"after": "7d"}, floor=0.1)["silence"] == "7d"
+    begun = made(client, silence={"after": "7d"}, floor=0.1)
+    assert (begun["silence"], begun["reading"], begun["learned"]["conversions"]) == ("7d", "silence", 0)
     first = client.post("/v1/experiments/checkout/decisions", json={"unit": "user-17"})
     assert first.status_code == 201
     decision = first.json()
@@ -115,6 +99,13 @@ def test_the_service_itself(client: TestClient) -> None:
         assert route.method.lower() in description["paths"][route.path]
 
 
+def test_a_look_at_the_head_alone(client: TestClient) -> None:
+    for path in ("/", "/healthz", "/readyz", "/v1/experiments", "/openapi.json"):
+        assert client.head(path).status_code == 200
+    assert client.head(DECISIONS).status_code == 405
+    assert client.put("/v1/experiments").headers["allow"] == "GET, HEAD, POST"
+
+
 def test_every_answer_is_guarded_by_headers(client: TestClient) -> None:
     for answer in (client.get("/healthz"), client.get("/nowhere"), client.post("/v1/experiments", json={})):
         assert "default-src 'none'" in answer.headers["content-security-policy"]
@@ -135,6 +126,7 @@ REFUSED: list[tuple[str, str, Any, int, str, str | None]] = [
     ("POST", EXPERIMENTS, {"name": "new", "arms": ["a", "a"]}, 422, "invalid-input", "arms"),
     ("POST", EXPERIMENTS, {"name": "n\u0007", "arms": ["a", "b"]}, 422, "invalid-input", "name"),
     ("POST", EXPERIMENTS, {"name": "checkout", "arms": ["a", "b"]}, 409, "conflict", "name"),
+    ("POST", EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "reading": "silence"}, 422, "invalid-input", "reading"),
     ("POST", EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "silence": {"after": "soon"}}, 422, "invalid-input",
      "silence.after"),
     ("POST", EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "flor": 0.1}, 422, "invalid-input", "flor"),
@@ -172,6 +164,28 @@ def test_refusals_name_the_field(
     detail = problem(client.request(method, path, json=body), status, kind, field)
     assert len(detail) < 250
     assert client.get("/v1/experiments").json()[0]["asked"] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "detail"),
+    [
+        (EXPERIMENTS, {"name": "n", "arms": "a"}, "arms: must be a list, got a text"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a"]}, "arms: must have at least 2 entries"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a", 7]}, "arms[1]: must be a text, got a whole number"),
+        (EXPERIMENTS, {"name": "n"}, "arms: is missing"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "flor": 0.1}, "flor: there is no such field"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "policy": "tompson"},
+         "policy: unknown policy 'tompson'; did you mean 'thompson'?"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "silence": "7d"},
+         "silence: unknown silence '7d'; there are pending, {\"after\": …}"),
+        (EXPERIMENTS, {"name": "n", "arms": ["a", "b"], "prior": [1]}, "prior: must have 2 entries"),
+        (DECISIONS, {"id": "17"}, "id: must be a UUID"),
+        (DECISIONS, {"count": 0}, "count: must be at least 1"),
+        ("/v1/outcomes", [{"decision": "17", "reward": 1}], "[0].decision: must be a UUID"),
+    ],
+)  # fmt: skip
+def test_refusals_are_plain_words(path: str, body: Any, detail: str, client: TestClient) -> None:
+    assert client.post(path, json=body).json()["detail"] == detail
 
 
 JSON = {"content-type": "application/json"}
@@ -223,20 +237,6 @@ async def _status_of_put(service: Service, receive: Any) -> int:
     scope = {"type": "http", "method": "PUT", "path": OUTCOME, "query_string": b"", "headers": headers}
     await service(scope, receive, send)
     return int(sent[0]["status"])
-
-
-def test_the_store_is_gone(client: TestClient, service: Service, monkeypatch: Any) -> None:
-    made(client)
-
-    def gone() -> Any:
-        raise live.Unavailable("ledger", "cannot be reached")
-
-    monkeypatch.setattr(service.ledger.store, "writing", gone)
-    answer = client.post(DECISIONS, json={})
-    assert problem(answer, 503, "unavailable") == "the store cannot be reached or written now; try again"
-    assert answer.headers["retry-after"] == "1"
-    assert client.get("/readyz").status_code == 503
-    assert client.get("/healthz").status_code == 200
 
 
 def test_an_error_of_ours_says_nothing_of_itself(service: Service, ledger_url: str, monkeypatch: Any) -> None:

@@ -11,6 +11,8 @@ from belated import (
     UCB1,
     UDUCB,
     Between,
+    Conversions,
+    Drifting,
     Fixed,
     Geometric,
     InvalidInput,
@@ -43,6 +45,12 @@ GIVEN = {"means": [0.5, 0.4], "delay": "fixed:3", "rounds": 10}
         ({"law": "observed", "delays": [1, 2], "levels": [0.5, 0.9]}, Observed([1, 2], [0.5, 0.9])),
         ({"law": "reward-dependent", "success": "fixed:9", "failure": "fixed:0"}, RewardDependent(Fixed(9), Fixed(0))),
         ("reward-dependent:success=fixed:9,failure=fixed:0", RewardDependent(Fixed(9), Fixed(0))),
+        ("reward-dependent:success=uniform:1,5,failure=fixed:0", RewardDependent(Uniform(1, 5), Fixed(0))),
+        ("conversions:geometric:0.01,500", Conversions(Geometric(0.01), 500)),
+        ("drifting:before=fixed:2,after=uniform:3,9,rounds=50", Drifting(Fixed(2), Uniform(3, 9), 50)),
+        ({"law": "conversions", "window": 7,
+          "success": {"law": "drifting", "before": "fixed:2", "after": "fixed:3", "rounds": 5}},
+         Conversions(Drifting(Fixed(2), Fixed(3), 5), 7)),
     ],
 )  # fmt: skip
 def test_laws(written: object, expected: object) -> None:

@@ -12,45 +12,43 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from belated import delays, policies
-from belated.delays import (
-    Conversions,
-    Drifting,
-    Exponential,
-    Fixed,
-    Geometric,
-    Loss,
-    Mixture,
-    Observed,
-    Pareto,
-    Queue,
-    RewardDependent,
-    Uniform,
-)
-from belated.inputs import Between, InvalidInput
-from belated.law import Law
-from belated.marks import compiled
-from belated.policies import (
-    QPMD,
-    UCB1,
-    UDUCB,
-    OptimisticElimination,
-    PatientBandits,
-    PhasedElimination,
-    Policy,
-    SilenceIsFailure,
-    Split,
-    SuccessiveElimination,
-    Thompson,
-    ThompsonSilence,
-    Wait,
-)
-from belated.result import Comparison, Result
-from belated.scenario import Scenario
-from belated.simulate import simulate
-
 if TYPE_CHECKING:
-    from belated import live, theory
+    from belated import delays, live, policies, theory
+    from belated.delays import (
+        Conversions,
+        Drifting,
+        Exponential,
+        Fixed,
+        Geometric,
+        Loss,
+        Mixture,
+        Observed,
+        Pareto,
+        Queue,
+        RewardDependent,
+        Uniform,
+    )
+    from belated.inputs import Between, InvalidInput
+    from belated.law import Law
+    from belated.marks import compiled
+    from belated.policies import (
+        QPMD,
+        UCB1,
+        UDUCB,
+        OptimisticElimination,
+        PatientBandits,
+        PhasedElimination,
+        Policy,
+        SilenceIsFailure,
+        Split,
+        SuccessiveElimination,
+        Thompson,
+        ThompsonSilence,
+        Wait,
+    )
+    from belated.result import Comparison, Result
+    from belated.scenario import Scenario
+    from belated.simulation import simulate
 
 __version__ = "0.1.0"
 
@@ -95,8 +93,36 @@ __all__ = [
 ]
 
 
+# Where each name is from. What is not asked for is not imported: `belated --help` needs neither NumPy nor the rest.
+_HOMES = {
+    "delays": (
+        "Conversions", "Drifting", "Exponential", "Fixed", "Geometric", "Loss", "Mixture", "Observed", "Pareto",
+        "Queue", "RewardDependent", "Uniform",
+    ),
+    "inputs": ("Between", "InvalidInput"),
+    "law": ("Law",),
+    "marks": ("compiled",),
+    "policies": (
+        "OptimisticElimination", "PatientBandits", "PhasedElimination", "Policy", "QPMD", "SilenceIsFailure", "Split",
+        "SuccessiveElimination", "Thompson", "ThompsonSilence", "UCB1", "UDUCB", "Wait",
+    ),
+    "result": ("Comparison", "Result"),
+    "scenario": ("Scenario",),
+    "simulation": ("simulate",),
+}  # fmt: skip
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = ("delays", "live", "policies", "theory")
+
+
 def __getattr__(name: str) -> Any:
-    """The doors that are opened when they are first asked for: `theory` needs scipy, `live` a database."""
-    if name in ("live", "theory"):
+    """A public name, when it is first asked for."""
+    if name in _MODULES:
         return importlib.import_module(f"belated.{name}")
-    raise AttributeError(f"module 'belated' has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'belated' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"belated.{_HOME[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,7 +12,7 @@ from belated.paper import EXPERIMENTS, FIGURES
 from belated.policies import Policy, label, named
 from belated.result import Result
 from belated.scenario import Scenario
-from belated.simulate import simulate
+from belated.simulation import simulate
 from belated.theory import Row
 
 

@@ -15,7 +15,7 @@ import altair as alt
 import numpy as np
 
 from belated.inputs import InvalidInput
-from belated.result import Comparison, Result, paired, written_whole
+from belated.result import Comparison, Result, finite, paired, written_whole
 
 
 class Look(NamedTuple):
@@ -93,12 +93,12 @@ def _axis(log: bool) -> alt.Axis:
 def inline(rows: list[dict[str, Any]]) -> alt.InlineData:
     """Rows as the data of a chart."""
     # As text, for Altair checks a list of records against its schema row by row, which takes seconds.
-    return alt.InlineData(values=json.dumps(rows), format=alt.JsonDataFormat(type="json"))
+    return alt.InlineData(values=json.dumps(finite(rows)), format=alt.JsonDataFormat(type="json"))
 
 
-def _rows(result: Result, log: bool) -> list[dict[str, Any]]:
+def _rows(result: Result, log: bool, policies: Sequence[str]) -> list[dict[str, Any]]:
     rows = []
-    for policy in result.policies:
+    for policy in (each for each in result.policies if each in policies):
         mean, error = result.mean(policy), np.nan_to_num(result.se(policy))
         for t, value, reach in zip(result.rounds.tolist(), mean.tolist(), (1.96 * error).tolist(), strict=True):
             if log and value <= 0:
@@ -121,7 +121,10 @@ def regret(
     legend_columns: int = 0,
     policies: Sequence[str] | None = None,
 ) -> alt.LayerChart:
-    """Mean cumulative regret by round, shaded to 95 % intervals of the mean; legends list the worst policy first."""
+    """Mean cumulative regret by round, shaded to 95 % intervals of the mean; legends list the worst policy first.
+
+    `policies`, if given, are those that are drawn.
+    """
     ordered = policies or [row["policy"] for row in reversed(result.summary())]
     colour, dash = _scales(ordered, legend_columns)
     x_scale = alt.Scale(
@@ -130,7 +133,7 @@ def regret(
     x = alt.X("round:Q", title="round", scale=x_scale, axis=_axis(log_x))
     # With as many steps as ticks the top one is labelled, which sets titles side by side on one line.
     y_scale, y_axis = alt.Scale(type="log") if log_y else alt.Scale(type="linear", nice=5), _axis(log_y)
-    base = alt.Chart(inline(_rows(result, log_y))).properties(width=width, height=height, title=title)
+    base = alt.Chart(inline(_rows(result, log_y, ordered))).properties(width=width, height=height, title=title)
     band = base.mark_area(opacity=0.22).encode(
         x=x, y=alt.Y("low:Q", title="regret", scale=y_scale, axis=y_axis), y2="high:Q", color=colour
     )
@@ -155,9 +158,12 @@ def ruled(chart: alt.LayerChart, rules: Mapping[str, tuple[float, str]]) -> Any:
     return alt.layer(chart, *layers)
 
 
-def side_by_side(results: Mapping[str, Result], titles: Mapping[str, str], *, columns: int = 4) -> Any:
+def side_by_side(
+    results: Mapping[str, Result], titles: Mapping[str, str], *, columns: int = 4, without: Sequence[str] = ()
+) -> Any:
     """The regret charts of several experiments in a grid under one legend."""
-    shown = [policy for policy in LOOKS if any(policy in result.policies for result in results.values())]
+    ran = {policy for result in results.values() for policy in result.policies}.difference(without)
+    shown = [policy for policy in LOOKS if policy in ran]
     panels = [
         regret(result, title=titles[name], width=250, height=190, legend_columns=len(shown), policies=shown)
         for name, result in results.items()
@@ -167,15 +173,15 @@ def side_by_side(results: Mapping[str, Result], titles: Mapping[str, str], *, co
     )
 
 
-def sweep(results: Mapping[float, Result], *, title: str, axis: str) -> alt.LayerChart:
+def sweep(results: Mapping[float, Result], *, title: str, axis: str, without: Sequence[str] = ()) -> alt.LayerChart:
     """Final regret along a sweep, with 95 % intervals."""
     rows = []
     for at, result in sorted(results.items()):
-        for policy in result.policies:
+        for policy in (each for each in result.policies if each not in without):
             final = paired(result.finals(policy))
             rows.append({"policy": policy, "at": at, "regret": final.difference, "low": final.low, "high": final.high})
     last = results[max(results)]
-    colour, dash = _scales([row["policy"] for row in reversed(last.summary())])
+    colour, dash = _scales([row["policy"] for row in reversed(last.summary()) if row["policy"] not in without])
     base = alt.Chart(inline(rows)).properties(width=480, height=300, title=title)
     x = alt.X("at:Q", title=axis, axis=alt.Axis(labelExpr=SHORT))
     line = base.mark_line(strokeWidth=2).encode(
@@ -184,6 +190,26 @@ def sweep(results: Mapping[float, Result], *, title: str, axis: str) -> alt.Laye
     bars = base.mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title="final regret"), y2="high:Q", color=colour)
     points = base.mark_point(filled=True, size=40, opacity=1).encode(x=x, y="regret:Q", color=colour)
     return alt.LayerChart(layer=[line, bars, points])
+
+
+def shares(results: Mapping[str, Result], rival: str, *, title: str) -> alt.LayerChart:
+    """Final regret as a share of that of `rival`: a line an experiment, a dot a policy."""
+    rows = []
+    for name, result in results.items():
+        whole = result.finals(rival).mean()
+        for policy in (each for each in result.policies if each != rival):
+            final = paired(result.finals(policy) / whole)
+            row = {"policy": policy, "experiment": name, "share": final.difference}
+            rows.append(row | {"low": max(final.low, final.difference / 10), "high": final.high})
+    colour, _ = _scales([policy for policy in LOOKS if any(row["policy"] == policy for row in rows)])
+    base = alt.Chart(inline(rows)).properties(width=560, height=alt.Step(17), title=title)
+    y = alt.Y("experiment:N", title=None, sort=None, axis=alt.Axis(grid=True))
+    scale = alt.Scale(type="log")
+    axis = alt.Axis(labelExpr=SHORT, values=[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5])
+    x = alt.X("share:Q", title=f"final regret as a share of that of {rival}", scale=scale, axis=axis)
+    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=colour)
+    dots = base.mark_point(filled=True, size=55, opacity=1).encode(x=x, y=y, color=colour)
+    return alt.LayerChart(layer=[bars, dots])
 
 
 MODELS = {
@@ -225,10 +251,10 @@ def fits(
 
 def finished(chart: Any) -> Any:
     """The chart with the house's fonts and lines. A finished chart can be saved, not put into another one."""
+    # A browser's own sans-serif may be wider than the one that the picture was laid out with.
     return (
-        chart.configure_axis(
-            labelFontSize=12, titleFontSize=12, titleFontWeight="normal", gridColor="#e6e6e6", grid=True
-        )
+        chart.configure(padding={"left": 16, "top": 5, "right": 40, "bottom": 5})
+        .configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", gridColor="#e6e6e6", grid=True)
         .configure_title(
             fontSize=14, fontWeight="bold", anchor="start", frame="group", font="Liberation Sans, Arial, sans-serif"
         )

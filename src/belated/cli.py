@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer._click.exceptions import ClickException  # typer does not export its base class of usage errors
 
 from belated import cli_live, cli_service
 from belated.inputs import InvalidInput, nearest
+
+if TYPE_CHECKING:
+    from belated.paper import Experiment
+    from belated.report import Report
 
 app = typer.Typer(
     help="Bandits for rewards that arrive late.",
@@ -40,6 +47,10 @@ def _option(description: str) -> Any:
 
 
 Workers = Annotated[Any, _option("Threads; all cores by default. They do not change a number.")]
+Dask = Annotated[
+    str | None, typer.Option(help="A Dask scheduler, tcp://HOST:PORT, whose workers do the work.", metavar="ADDRESS")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run that had the same --out.")]
 
 
 @app.command()
@@ -54,28 +65,49 @@ def paper(
         Any, _option("A seed: all replications of an experiment share the instance drawn from it.")
     ] = None,
     workers: Workers = None,
+    dask: Dask = None,
+    resume: Resume = False,
 ) -> None:
     """Run the paper's experiments, test its claims, and write a report."""
-    from belated import console, report, screen
-    from belated.paper import experiments, run
+    from belated import report, screen
+    from belated.paper import experiments
 
     _refuse_unusable(out)
-    chosen = experiments(instance=fixed_instance, replications=replications)
-    if experiment:
-        known = {name for each in chosen for name in (each.name, each.sweep) if name}
-        for name in experiment:
-            if name not in known:
-                raise nearest("experiment", "experiment", name, known)
-        chosen = [each for each in chosen if each.name in experiment or each.sweep in experiment]
-    with console.progress() as show:
-        results, provenance = run(chosen, seed=seed, workers=workers, progress=show)
-    whole = report.of_paper(results, provenance)
-    with console.waiting("drawing the figures"):
-        written = whole.write(out)
+    chosen = _named(experiments(instance=fixed_instance, replications=replications), experiment)
+    options = {"seed": seed, "workers": workers}
+    whole, written = _studied(chosen, report.of_paper, out, dask=dask, resume=resume, **options)
     screen.finals(whole)
     screen.verdicts(whole.findings)
     screen.answers(whole.questions)
     screen.promises(whole.bounds)
+    screen.origin(whole)
+    screen.files(written)
+
+
+@app.command()
+def silence(
+    out: Annotated[Path, typer.Option(help="The folder for report.html, results.json and the figures.")] = Path(
+        "out/silence"
+    ),
+    seed: Annotated[Any, _option("All numbers follow from it.")] = "1",
+    replications: Annotated[Any, _option("Of every experiment; 150, or 300, by default.")] = None,
+    experiment: Annotated[
+        list[str] | None, typer.Option(help="Only this one, or this group, such as speed; may be repeated.")
+    ] = None,
+    workers: Workers = None,
+    dask: Dask = None,
+    resume: Resume = False,
+) -> None:
+    """Measure what reading the silence is worth, and where it is not, and write a report."""
+    from belated import report, screen
+    from belated.silence import experiments
+
+    _refuse_unusable(out)
+    chosen = _named(experiments(replications), experiment)
+    options = {"seed": seed, "workers": workers}
+    whole, written = _studied(chosen, report.of_silence, out, dask=dask, resume=resume, **options)
+    screen.finals(whole)
+    screen.asked_of_silence(whole)
     screen.origin(whole)
     screen.files(written)
 
@@ -98,10 +130,12 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option(help="A folder for report.html, results.json, result.npz and the figures.")
     ] = None,
+    dask: Dask = None,
+    resume: Resume = False,
 ) -> None:
     """Simulate a study of your own, from a file, from options, or from both: options override the file."""
     import belated
-    from belated import console, report, screen
+    from belated import cluster, console, report, screen
     from belated import study as studies
 
     if out:
@@ -113,24 +147,27 @@ def simulate(
     options["delay"] = delay[0] if delay is not None and len(delay) == 1 else delay
     given |= {key: value for key, value in options.items() if value is not None}
     asked = studies.study(given)
-    with console.progress() as show:
-        result = belated.simulate(
-            asked.scenario,
-            asked.policies,
-            replications=asked.replications,
-            seed=asked.seed,
-            workers=workers,
-            progress=show,
-        )
-    whole = report.of_study(result, title=study.stem if study else "A study")
-    screen.finals(whole)
-    screen.comparison(result)
-    screen.origin(whole)
-    if out:
-        with console.waiting("drawing the figures"):
-            written = whole.write(out)
-        result.save(out / "result.npz")
-        screen.files([*written, out / "result.npz"])
+    with _unfinished(out, resume) as keep:
+        with cluster.dask(dask) as executor, console.progress() as show:
+            result = belated.simulate(
+                asked.scenario,
+                asked.policies,
+                replications=asked.replications,
+                seed=asked.seed,
+                workers=workers,
+                executor=executor,
+                keep=keep,
+                progress=show,
+            )
+        whole = report.of_study(result, title=study.stem if study else "A study")
+        screen.finals(whole)
+        screen.comparison(result)
+        screen.origin(whole)
+        if out:
+            with console.waiting("drawing the figures"):
+                written = whole.write(out)
+            result.save(out / "result.npz")
+            screen.files([*written, out / "result.npz"])
 
 
 @app.command()
@@ -200,6 +237,38 @@ def list_delays() -> None:
     console.listing(("law", "parameters", ""), rows)
 
 
+def _studied(
+    chosen: list[Experiment],
+    of: Callable[..., Report],
+    out: Path,
+    *,
+    dask: str | None,
+    resume: bool,
+    **options: Any,
+) -> tuple[Report, list[Path]]:
+    """The experiments run, with a bar of progress, and their report `of` them as written to `out`."""
+    from belated import cluster, console
+    from belated.paper import run
+
+    with _unfinished(out, resume) as keep:
+        with cluster.dask(dask) as executor, console.progress() as show:
+            results, provenance = run(chosen, executor=executor, keep=keep, progress=show, **options)
+        whole = of(results, provenance)
+        with console.waiting("drawing the figures"):
+            written = whole.write(out)
+    return whole, written
+
+
+def _named(every: Sequence[Experiment], names: Sequence[str] | None) -> list[Experiment]:
+    """Those of these names, or of these groups; all without any."""
+    groups = {each.name: each.name.partition("/")[0] for each in every}
+    known = {*groups, *groups.values()}
+    for name in names or ():
+        if name not in known:
+            raise nearest("experiment", "experiment", name, known)
+    return [each for each in every if not names or each.name in names or groups[each.name] in names]
+
+
 def _refuse_unusable(folder: Path) -> None:
     """Refuse a folder that cannot be written, before any work is done."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -207,6 +276,26 @@ def _refuse_unusable(folder: Path) -> None:
         raise InvalidInput("--out", f"{existing} is a file, not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise InvalidInput("--out", f"{existing} cannot be written")
+
+
+@contextmanager
+def _unfinished(out: Path | None, resume: bool) -> Iterator[Path | None]:
+    """The folder in which what is finished is kept until all is written."""
+    folder = None if out is None else out / "unfinished"
+    if folder is None or not folder.exists():
+        if resume:
+            where = "it needs the --out of the run to go on with" if out is None else f"nothing is unfinished in {out}"
+            raise InvalidInput("--resume", where)
+    elif not resume:
+        raise InvalidInput("--out", f"{out} holds an interrupted run: add --resume to go on, or delete {folder}")
+    try:
+        yield folder
+    except BaseException:
+        if folder is not None and folder.exists():
+            print(f"what is finished is kept in {folder}: the same command with --resume goes on", file=sys.stderr)
+        raise
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _shown(value: Any) -> str:

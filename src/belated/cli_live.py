@@ -14,7 +14,8 @@ import typer
 from belated.inputs import InvalidInput
 
 if TYPE_CHECKING:
-    from belated.live import Decision, Ledger
+    from belated.live import Decision, Ledger, Summary
+    from belated.live.ledger import ExperimentRow
 
 app = typer.Typer(
     help="Run an experiment: ask for decisions now, tell their outcomes whenever they come.", no_args_is_help=True
@@ -39,6 +40,12 @@ def create(
     silence: Annotated[
         str, typer.Option(help="What a missing outcome means: pending, or a failure after a time such as 7d.")
     ] = "pending",
+    reading: Annotated[
+        str | None,
+        typer.Option(
+            help="What is pending within that time counts: silence, as far as it tells; or wait, nothing yet."
+        ),
+    ] = None,
     policy: Annotated[str, typer.Option(help="thompson, ucb1 or split.")] = "thompson",
     sticky: Annotated[bool, typer.Option("--sticky", help="Each unit keeps its one decision.")] = False,
     floor: Annotated[float, typer.Option(help="The smallest share that every active arm gets.")] = 0.0,
@@ -63,6 +70,7 @@ def create(
             floor=floor,
             prior=common[-1] if common else (1.0, 1.0),
             priors=own,
+            reading=reading,
         )
         print(f"{made.name}: {', '.join(made.arms())}")
 
@@ -149,17 +157,18 @@ def status(
 ) -> None:
     """Show where an experiment stands, arm by arm, or list all experiments."""
     from belated import screen_live
+    from belated.live import Experiment
 
     with _opened(ledger) as home:
         if name is not None:
             summary = home.get(name).summary()
             print(_json(summary.to_dict())) if as_json else screen_live.standing(summary)
             return
-        summaries = [experiment.summary() for experiment in home.experiments()]
+        found = home.each(Experiment.summary)
     if as_json:
-        print(_json([summary.to_dict() for summary in summaries]))
+        print(_json([_listed(row, each) for row, each in found]))
     else:
-        screen_live.experiments(summaries)
+        screen_live.experiments(found)
 
 
 @app.command()
@@ -347,6 +356,12 @@ def _decision(decision: Decision) -> dict[str, Any]:
 
 def _curve(law: Any) -> dict[str, Any]:
     return {"delays": list(law.delays), "levels": list(law.levels)}
+
+
+def _listed(row: ExperimentRow, found: Summary | Exception) -> dict[str, Any]:
+    if isinstance(found, Exception):
+        return {"name": row.name, "status": row.status, "problem": str(found)}
+    return found.to_dict()
 
 
 def _json(value: Any) -> str:

@@ -25,6 +25,7 @@ from belated.live.pool import Pool
 from belated.live.settings import Pending, Silence, silence_to_text
 
 _ERRORS = {each.kind: each for each in errors.LiveError.__subclasses__()}
+LONGEST = 5.0  # seconds between two tries
 _AGAIN = {408, 429, 502, 503, 504}
 
 
@@ -123,7 +124,7 @@ class Client:
             if time.monotonic() + sleep > deadline:
                 raise failure from None
             time.sleep(sleep)
-            pause = min(2.0 * pause, 5.0)
+            pause = min(2.0 * pause, LONGEST)
 
     def _once(self, method: str, path: str, body: Any) -> tuple[int, Any, bytes]:
         headers = {"Accept": "application/json"}

@@ -280,6 +280,11 @@ def play(state: Any, *arguments: Any) -> None:
     _compiled[form](state, *arguments)
 
 
+def is_ready(state: Any) -> bool:
+    """Whether the loop is there already for states like this one, in this process."""
+    return _form(state) in _compiled
+
+
 def _form(value: Any) -> Any:
     """What of a value decides its numba type."""
     if isinstance(value, tuple):

@@ -12,6 +12,7 @@ import altair as alt
 import numpy as np
 
 from belated.charts import SHORT, inline
+from belated.live_shown import MOST, POOLED, UNITS, Belief, History, Steps, nice
 
 
 class Theme(NamedTuple):
@@ -32,46 +33,14 @@ LIGHT = Theme(
     others="#8a8a8a",
     arms=("#0072b2", "#d67b04", "#00a95c", "#710066", "#734ced", "#6d4e0f", "#390093", "#46563c"),
 )
-MOST = len(LIGHT.arms)  # arms that a chart tells apart
 # Names that a style sheet gives colours to, so that one picture serves light and dark.
 PAGE = Theme(
     "var(--ink)", "var(--soft)", "var(--grid)", "var(--others)", tuple(f"var(--arm-{number})" for number in range(MOST))
 )
 DASHES = ((1, 0), (7, 2), (3, 2), (9, 2, 2, 2), (1, 0), (5, 3), (2, 2), (6, 2, 1, 2))
-POOLED = "all arms"
-OTHERS = "the others"
 
 WIDTH, HEIGHT = 330, 200
 _SHARE = "format(datum.value, '~%')"
-_UNITS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}
-
-
-class Belief(NamedTuple):
-    """An arm's posterior, Beta(a, b), and its interval."""
-
-    name: str
-    colour: int
-    a: float
-    b: float
-    low: float
-    high: float
-
-
-class History(NamedTuple):
-    """What was asked in each slot of time, and what came of it, by arm; the slots are `width` ms each from `start`."""
-
-    start: int
-    width: int
-    asked: dict[str, list[int]]
-    told: dict[str, list[int]]
-    rewards: dict[str, list[float]]
-
-
-class Steps(NamedTuple):
-    """P(wait <= times[k]) = levels[k], in ms."""
-
-    times: list[float]
-    levels: list[float]
 
 
 # --- What is believed ---
@@ -231,7 +200,7 @@ def _time(history: History) -> alt.X:
     """The axis of time, with marks where people count from."""
     end = history.start + history.width * len(next(iter(history.asked.values())))
     step = nice((end - history.start) // 4)
-    day, minute = _UNITS["days"], _UNITS["minutes"]
+    day, minute = UNITS["days"], UNITS["minutes"]
     clock = "%H:%M:%S" if step < minute else "%H:%M"
     marks = list(range(-(-history.start // step) * step, end + 1, step))
     return alt.X(
@@ -245,24 +214,6 @@ def _time(history: History) -> alt.X:
             labelFlush=True,
         ),
     )
-
-
-_NICE = {
-    "seconds": (1, 2, 5, 10, 15, 30),
-    "minutes": (1, 2, 5, 10, 15, 30),
-    "hours": (1, 2, 3, 6, 12),
-    "days": (1, 2, 4, 7, 14, 28, 91, 182, 364),
-}
-
-
-def nice(least: int) -> int:
-    """The shortest time in ms that people count in and that is no shorter.
-
-    >>> nice(40_000), nice(13 * 3_600_000)
-    (60000, 86400000)
-    """
-    times = (step * _UNITS[unit] for unit, steps in _NICE.items() for step in steps)
-    return next((time for time in times if time >= least), max(1, least))
 
 
 # --- What is late, and what is still to come ---
@@ -296,6 +247,30 @@ def waits(
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
 
 
+def learned(
+    curves: Mapping[str, Steps],
+    colours: Mapping[str, int],
+    *,
+    window: int | None = None,
+    theme: Theme = LIGHT,
+    legend: bool = True,
+) -> Any:
+    """The share of conversions that has come within a time, as it was learned from those seen so far."""
+    end = window or max(curve.times[-1] for curve in curves.values())
+    unit, scale = _unit(end)
+    rows = [
+        {"arm": name, "at": at / scale, "level": round(level, 4)}
+        for name, curve in curves.items()
+        for at, level in [(0.0, 0.0), *zip(curve.times, curve.levels, strict=True)]
+    ]
+    looks = _looks({name: colours.get(name, -1) for name in curves}, theme, legend)
+    x = _since(f"{unit} since the decision", end / scale)
+    y = alt.Y("level:Q", title="of the successes has come", scale=alt.Scale(domain=[0, 1]), axis=_shares(4))
+    lines = alt.Chart(inline(rows)).mark_line(strokeWidth=2)
+    encoded = lines.encode(x=x, y=y, color=looks.colour, strokeDash=looks.dash)
+    return encoded.properties(width=WIDTH, height=HEIGHT)
+
+
 def _thinned(curve: Steps, last: float) -> list[tuple[float, float]]:
     """The curve at no more than 70 of its steps, from 0 to `last`."""
     times, levels = np.array(curve.times), np.array(curve.levels)
@@ -321,7 +296,7 @@ def _since(title: str, end: float) -> alt.X:
 
 
 def _unit(longest: float) -> tuple[str, int]:
-    for unit, scale in _UNITS.items():
+    for unit, scale in UNITS.items():
         if longest >= 2 * scale:
             return unit, scale
     return "milliseconds", 1

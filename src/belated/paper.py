@@ -18,7 +18,7 @@ from belated.policies import Policy, named
 from belated.provenance import provenance
 from belated.result import Result
 from belated.scenario import Scenario
-from belated.simulate import Progress, simulate
+from belated.simulation import Progress, simulate
 
 MAIN = ("thompson", "ucb1", "ucb1-nolog", "elimination", "elimination-log")
 
@@ -157,9 +157,12 @@ def _work(each: Experiment) -> int:
 
 
 def run(
-    chosen: list[Experiment], *, seed: int = 1, workers: int | None = None, progress: Progress | None = None
+    chosen: list[Experiment], *, seed: int = 1, progress: Progress | None = None, **options: Any
 ) -> tuple[dict[str, Result], dict[str, Any]]:
-    """The results of the experiments by name, and where they come from. What is the same is run once."""
+    """The results of the experiments by name, and where they come from. What is the same is run once.
+
+    `options` are those of `simulate`: workers, executor, keep.
+    """
     began = time.perf_counter()
     report = progress or (lambda what, fraction: None)
     costs = [_work(each) for each in chosen]
@@ -178,9 +181,12 @@ def run(
                 each.specifications(),
                 replications=each.replications,
                 seed=seed,
-                workers=workers,
                 progress=show,
+                **options,
             )
         results[each.name] = seen[key]
         done += cost
-    return results, provenance(seed=seed, seconds=time.perf_counter() - began)
+    resumed = sum(result.provenance.get("resumed", 0) for result in seen.values())
+    return results, provenance(
+        seed=seed, seconds=time.perf_counter() - began, **({"resumed": resumed} if resumed else {})
+    )

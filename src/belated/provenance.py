@@ -20,6 +20,12 @@ def _version(package: str) -> str:
         return "not installed"
 
 
+def versions() -> dict[str, str]:
+    """What numbers may depend on."""
+    packages = ("belated", "numpy", "numba", "scipy")
+    return {"python": platform.python_version(), **{package: _version(package) for package in packages}}
+
+
 def provenance(*, seed: int, seconds: float, **more: Any) -> dict[str, Any]:
     """What every output carries."""
     command = [os.path.basename(sys.argv[0] or "python"), *sys.argv[1:]]
@@ -29,9 +35,6 @@ def provenance(*, seed: int, seconds: float, **more: Any) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "versions": {
-            "python": platform.python_version(),
-            **{package: _version(package) for package in ("belated", "numpy", "numba", "scipy")},
-        },
+        "versions": versions(),
         **{key: value if isinstance(value, int | float | str | dict) else repr(value) for key, value in more.items()},
     }

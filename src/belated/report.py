@@ -12,17 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from belated import beside, claims, paper, questions
-from belated.result import Result, written_whole
+from belated import beside, claims, paper, questions, silence
+from belated.result import Result, finite, written_whole
+from belated.targets import Duel, Judged, fought, judged
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart, its file name without the suffix, and what to say of it."""
+    """A chart, its file name without the suffix, what to say of it, and whether it needs all the width of the page."""
 
     name: str
     chart: Any
     caption: str = ""
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,23 +39,27 @@ class Report:
     findings: Sequence[claims.Finding] = ()
     questions: Sequence[questions.Question] = ()
     bounds: Mapping[str, Sequence[beside.Line]] = field(default_factory=dict)
+    targets: Sequence[Judged] = ()
+    duels: Sequence[Duel] = ()
 
     @property
     def origin(self) -> str:
         """Where it comes from, in a line."""
         made = self.provenance
         versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
-        return f"{made['command']}; seed {made['seed']}; {made['seconds']:.1f} s; {versions}"
+        resumed = f", after {made['resumed']} batches of an interrupted run" if "resumed" in made else ""
+        return f"{made['command']}; seed {made['seed']}; {made['seconds']:.1f} s{resumed}; {versions}"
 
     def to_dict(self) -> dict[str, Any]:
         """The form of results.json."""
-        return {
+        known = {
             "provenance": self.provenance,
             "experiments": {name: result.to_dict() for name, result in self.results.items()},
-            "claims": [finding.to_dict() for finding in self.findings],
+            "claims": [each.to_dict() for each in self.findings] + [each.to_dict() for each in self.targets],
             "questions": [question.to_dict() for question in self.questions],
             "bounds": {name: [line.to_dict() for line in lines] for name, lines in self.bounds.items()},
         }
+        return known | ({"duels": [each.to_dict() for each in self.duels]} if self.duels else {})
 
     def write(self, folder: Path) -> list[Path]:
         """Write every file whole or not at all, the page last; their paths."""
@@ -65,7 +71,7 @@ class Report:
             svg, png = charts.rendered(figure.chart, ".svg", ".png", description=self.origin)
             made |= {f"{figure.name}.svg": svg, f"{figure.name}.png": png}
             pictures[figure.name] = base64.b64encode(svg).decode()
-        made["results.json"] = json.dumps(self.to_dict(), allow_nan=False).encode()
+        made["results.json"] = json.dumps(finite(self.to_dict()), allow_nan=False).encode()
         made["report.html"] = self._page(pictures).encode()
         # Drawing takes seconds: only when all is made is the folder touched, so that Ctrl-C leaves no part of a report.
         return [_write(folder / name, data) for name, data in made.items()]
@@ -137,6 +143,38 @@ def of_paper(results: Mapping[str, Result], provenance: dict[str, Any]) -> Repor
         asked,
         bounds,
     )
+
+
+def of_silence(results: Mapping[str, Result], provenance: dict[str, Any]) -> Report:
+    """The report of the experiments of `silence`, or of some of them."""
+    from belated import charts
+
+    known = {each.name: each for each in silence.EXPERIMENTS}
+    titles = {name: known[name].title for name in results}
+    unread = ("split",)  # off every scale; it is in the tables, and in what all are compared with
+    figures = []
+    told = {name: results[name] for name in silence.STORY if name in results}
+    if told:
+        plain = charts.side_by_side(
+            told, silence.STORY, columns=3, without=(*unread, *silence.TOLD, silence.OPTIMISTIC)
+        )
+        figures.append(
+            Figure("silence", plain, "What reading the silence is worth to those who are not told the delays.")
+        )
+    chart = charts.shares(results, "split", title="Final regret beside equal shares for ever")
+    figures.append(Figure("shares", charts.finished(chart), "Left is better; the bars are 95 % intervals."))
+    for group, (title, axis) in silence.GROUPS.items():
+        members = {name: result for name, result in results.items() if name.startswith(f"{group}/")}
+        if not members:
+            continue
+        if axis:
+            along = {known[name].at: result for name, result in members.items()}
+            drawn = charts.sweep(along, title=title, axis=axis, without=unread)  # type: ignore[arg-type]
+        else:
+            drawn = charts.side_by_side(members, titles, columns=3, without=unread)
+        figures.append(Figure(group, drawn, title, wide=not axis))
+    found, words = judged(results), fought(results)
+    return Report("Reading the silence", results, provenance, figures, titles, targets=found, duels=words)
 
 
 FITS = 2.0

@@ -19,7 +19,7 @@ from belated.inputs import InvalidInput, nearest, number
 
 _ARRAYS = ("rounds", "regret", "pulls", "fates", "seconds")
 # What NumPy and zipfile raise on files that are something else, cut short or altered.
-_DAMAGED = (
+ARRAYS_DAMAGED = (
     ValueError, KeyError, AttributeError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
@@ -54,6 +54,19 @@ def paired(differences: np.ndarray) -> Comparison:
     se = float(np.std(differences, ddof=1) / np.sqrt(count))
     reach = float(stdtrit(count - 1, 0.975)) * se
     return Comparison(mean, se, mean - reach, mean + reach, count)
+
+
+def finite(value: Any) -> Any:
+    """The same lists and dicts, with None for each number that JSON has no word for.
+
+    >>> finite({"low": float("-inf"), "all": [1.0, float("nan")]})
+    {'low': None, 'all': [1.0, None]}
+    """
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 @contextmanager
@@ -197,5 +210,5 @@ class Result:
             return cls(policies=tuple(text["policies"]), provenance=text["provenance"], **arrays)
         except OSError as error:
             raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from None
-        except _DAMAGED:
+        except ARRAYS_DAMAGED:
             raise InvalidInput(str(path), "is not a saved result, or a damaged one") from None

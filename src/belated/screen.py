@@ -69,6 +69,32 @@ def verdicts(findings: Sequence[claims.Finding]) -> None:
         output.print(f"The other {len(claims.CLAIMS) - total} claims speak of experiments that were not run.")
 
 
+def asked_of_silence(report: Report) -> None:
+    """What was asked of policies that read the silence and what holds, a line a comparison; and who wins where."""
+    if report.targets:
+        table = Table(title="What was asked", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+        for column in ("#", "target, and where", "share", "if told", "margin, 95 % interval", ""):
+            table.add_column(column, justify="right" if column.startswith(("share", "if", "margin")) else "left")
+        for each in report.targets:
+            table.add_row(each.target.id, escape(each.target.text), "", "", "", _coloured(each.verdict))
+            for check in each.checks:
+                margin = f"{check.margin.difference:,.1f} [{check.margin.low:,.1f}, {check.margin.high:,.1f}]"
+                floor = "" if check.floor != check.floor else f"{check.floor:.2f}"
+                row = (f"  {check.where}", f"{check.share:.2f}", floor, escape(margin), _coloured(check.verdict))
+                table.add_row("", *row)
+        output.print(table)
+        output.print(
+            "The share is the regret as a part of the rival's. If told: that of the best policy that knows the delays; "
+            "of one that must learn them, no less can be asked.\n"
+        )
+    for duel in report.duels:
+        output.print(escape(duel.words))
+
+
+def _coloured(verdict: claims.Verdict) -> str:
+    return f"[{_COLOURS[verdict]}]{verdict}[/]"
+
+
 def answers(asked: Sequence[Question]) -> None:
     """The open questions: each fit's slope with its interval, and how far it is from the points."""
     if not asked:

@@ -29,6 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "replications": 100,
     "seed": 1,
 }
+LAWS_WITHIN = ("success", "failure", "before", "after")  # parameters that are laws themselves
 KEYS = (
     "means", "arms", "delay", "best_delay", "rewards", "instance", "rounds", "policies", "replications", "seed",
 )  # fmt: skip
@@ -150,7 +151,7 @@ def law(written: Any) -> Law:
     for key, given in parameters.items():
         if key == "laws":
             parameters[key] = [law(each) for each in listed("delay.laws", given)]
-        elif key in ("success", "failure", "before", "after"):
+        elif key in LAWS_WITHIN:
             parameters[key] = law(given)
         elif isinstance(given, str):
             parameters[key] = value(given, f"delay.{key}")
@@ -214,6 +215,8 @@ def _parse(kind: str, text: str, keys: Any) -> tuple[str, dict[str, Any]]:
         last = next(reversed(parameters), None)
         if equals:
             parameters[key] = given
+        elif last in LAWS_WITHIN and "=" in rest:  # of the law within, as in success=uniform:1,5
+            parameters[last] = f"{parameters[last]},{part}"
         elif last is not None and parameters and "=" in rest:
             before, field = parameters[last], f"{kind}.{last}"
             parameters[last] = [*(before if isinstance(before, list) else [value(before, field)]), value(part, field)]

@@ -26,6 +26,7 @@ from belated.live.errors import (
     NotFound,
     Stopped,
     Unavailable,
+    Unreadable,
     WrongLedger,
 )
 from belated.live.experiment import Decision, Experiment
@@ -50,6 +51,7 @@ __all__ = [
     "Summary",
     "Told",
     "Unavailable",
+    "Unreadable",
     "Waits",
     "WrongLedger",
     "open",

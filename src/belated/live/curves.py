@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from belated.delays import Observed
 from belated.live import ledger
+from belated.live.errors import notice
 from belated.live.ledger import Connection
 from belated.live.waits import law
 
@@ -21,10 +22,13 @@ class Waits(NamedTuple):
     unit: int
     pooled: Observed | None
     arms: dict[str, Observed | None]
+    notice: str | None = None  # what is wrong with the time as of which they are
 
 
-def read(connection: Connection, experiment: int, now: int, unit: int) -> Waits:
-    """The curves as of `now`."""
+def read(connection: Connection, experiment: int, clock: int, unit: int) -> Waits:
+    """The curves as of now, by the clock, and never before the last decision."""
+    last_asked = ledger.last_asked(connection, experiment)
+    now = max(clock, last_asked)
     heard = ledger.waits(connection, experiment)
     pending = [(arm, now - asked, count) for arm, asked, count in ledger.pending(connection, experiment)]
     names = {row.arm: row.name for row in ledger.arms(connection, experiment)}
@@ -32,7 +36,7 @@ def read(connection: Connection, experiment: int, now: int, unit: int) -> Waits:
         name: _curve((row for row in heard if row[0] == arm), (row for row in pending if row[0] == arm), unit)
         for arm, name in names.items()
     }
-    return Waits(unit, _curve(heard, pending, unit), arms)
+    return Waits(unit, _curve(heard, pending, unit), arms, notice(clock, last_asked))
 
 
 def _curve(

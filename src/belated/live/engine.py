@@ -10,7 +10,7 @@ import numpy as np
 
 from belated.inputs import InvalidInput
 from belated.live import values
-from belated.live.errors import ClockRanBackwards, LiveError
+from belated.live.errors import LiveError
 from belated.live.judge import Do, Operation, Tell
 from belated.live.ledger import Connection, Store
 from belated.live.writer import Call, Writer
@@ -28,7 +28,7 @@ class Told(NamedTuple):
 
 
 class Engine:
-    """A store, its writer, a clock that never runs backwards, and randomness: what all its experiments share."""
+    """A store, its writer, a clock, and randomness: what all its experiments share."""
 
     def __init__(
         self,
@@ -46,26 +46,24 @@ class Engine:
         self._latest = 0
 
     def now(self) -> int:
-        """The time in ms. It never runs backwards: a small step back is waited out, a large one is an error."""
-        read = round(self._clock() * 1000)
-        if read < self._latest - values.SKEW:
-            self._refuse_clock(read)
-        self._latest = max(read, self._latest)
+        """The time in ms, to write.
+
+        A small step back is waited out. A large one stands, and what would then be written before what it follows is
+        refused: a decision by its experiment, an outcome by the judge.
+        """
+        read = self.ticks()
+        behind = read < self._latest - values.SKEW
+        self._latest = read if behind else max(read, self._latest)
         return self._latest
 
     def ticks(self) -> int:
         """The clock as it reads, in ms: what passes between two readings has passed, wherever the ledger's time is."""
         return round(self._clock() * 1000)
 
-    def note_time(self, latest: int, now: int) -> None:
-        """Note a time that is already in the ledger."""
-        self._latest = max(latest, self._latest)
-        if now < latest - values.SKEW:
-            self._refuse_clock(now)
-
-    def _refuse_clock(self, read: int) -> None:
-        message = f"reads {values.iso(read)}, but {values.iso(self._latest)} has been already"
-        raise ClockRanBackwards("clock", message)
+    def note_time(self, latest: int) -> None:
+        """Note a time that is in the ledger already, if the clock may still come up to it soon."""
+        if latest <= self.ticks() + values.SKEW:
+            self._latest = max(latest, self._latest)
 
     def do(self, what: Callable[[Connection], Any]) -> Any:
         """Do something in the writer's next transaction, and wait for it."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from belated.live.values import SKEW, iso
+
 
 class LiveError(Exception):
     """What the live engine refuses, or cannot do now. The ledger is as it was."""
@@ -42,9 +44,27 @@ class Archived(LiveError):
 
 
 class ClockRanBackwards(LiveError):
-    """The clock reads much earlier than what is already written."""
+    """The clock reads much earlier than what is already written. Set right, it will do: try again then."""
 
     kind = "clock-ran-backwards"
+
+
+def behind(clock: int, last: int) -> str:
+    """That a clock is behind what is written, and what to do about it."""
+    return (
+        f"reads {iso(clock)}, but there is a decision of {iso(last)}; if this clock is wrong, set it right; "
+        "if the one before was wrong, wait until then"
+    )
+
+
+def notice(clock: int, last: int) -> str | None:
+    """What to say of numbers that are as of the last decision, the clock being far behind it; None if it is not."""
+    if clock >= last - SKEW:
+        return None
+    return (
+        f"this machine's clock reads {iso(clock)}, but there is a decision of {iso(last)}: all is shown as of then, "
+        "and nothing more is decided before; set the clock right, unless it is the other one that was wrong"
+    )
 
 
 class Unavailable(LiveError):
@@ -52,6 +72,12 @@ class Unavailable(LiveError):
 
     kind = "unavailable"
     retryable = True
+
+
+class Unreadable(LiveError):
+    """The experiment has settings that this version does not know."""
+
+    kind = "unreadable"
 
 
 class WrongLedger(LiveError):

@@ -148,8 +148,8 @@ def _append(connection: Connection, experiment: ExperimentRow, plan: Plan, count
     ledger.claim(connection, [(experiment.id, unit, each.id) for unit, each in zip(units, decisions, strict=False)])
     moves = Moves()
     for decision, line in zip(decisions, chunk, strict=True):
-        moves.asked(decision, experiment.grain)
-        moves.told(decision, line.revisions[-1] if line.revisions else None, experiment.grain)
+        moves.asked(decision, experiment)
+        moves.told(decision, line.revisions[-1] if line.revisions else None, experiment)
     moves.apply(connection)
 
 

@@ -10,7 +10,7 @@ from belated.inputs import InvalidInput, number
 from belated.live import curves, ledger, values
 from belated.live.curves import Waits
 from belated.live.engine import Engine, Steps, Told
-from belated.live.errors import Archived, Conflict, NotFound
+from belated.live.errors import Archived, ClockRanBackwards, Conflict, NotFound, Unreadable, behind
 from belated.live.judge import Ask, Asked, Stale
 from belated.live.ledger import ArmRow, Connection, DecisionRow, ExperimentRow
 from belated.live.settings import MOST_ARMS, Settings, checked_prior, refuse_floor
@@ -36,8 +36,9 @@ class Experiment:
         self._home = home
         self.id = row.id
         self.name = row.name
-        self.settings = Settings.from_json(row.settings)
+        self.settings = _settings(row)
         self._version: Version | None = None
+        self._last_asked = 0  # in the ledger, as far as is known here
 
     # --- Deciding and hearing ---
 
@@ -62,45 +63,43 @@ class Experiment:
         pairs = zip(units or nothing, ids or nothing, strict=True)
         return self._home.carry_out([self.asking(unit=unit, id=id) for unit, id in pairs])
 
-    def asking(
-        self, *, unit: str | None = None, id: str | None = None, version: Version | None = None
-    ) -> Steps[Decision]:
-        """The steps of one ask: it yields the operation that the writer is to do, and is sent the answer.
-
-        With a `version` it reads nothing, and is Stale if that is out of date.
-        """
+    def asking(self, *, unit: str | None = None, id: str | None = None) -> Steps[Decision]:
+        """The steps of one ask: it yields the operation that the writer is to do, and is sent the answer."""
         while True:
-            used, ask = self._chosen(unit, id, version)
+            version = self._current(self._home.now())
             try:
-                asked: Asked = yield ask
-            except Stale:  # an arm or a status has changed since the arm was chosen
-                self._version = None
-                if version is not None:
-                    raise
+                asked: Asked = yield self.choice(version, unit=unit, id=id)
+            except Stale:
+                self.forget(version)
             else:
-                return self._decision(used, asked)
+                row = asked.row
+                name, at = self.arm_name(version, row), values.moment(row.asked_at)
+                return Decision(values.written(row.id), name, row.propensity, at, row.unit, asked.replayed)
 
-    def _chosen(self, unit: str | None, id: str | None, version: Version | None) -> tuple[Version, Ask]:
+    def choice(self, version: Version, *, unit: str | None = None, id: str | None = None) -> Ask:
+        """What the writer is to write: a choice from that posterior. It is refused as Stale if that is out of date."""
         home = self._home
         now = home.now()
+        self._refuse_before(now)
         if unit is not None:
             values.text("unit", unit, longest=500)
         elif self.settings.sticky:
             raise InvalidInput("unit", "a sticky experiment needs it")
         identity = values.new_identity(now) if id is None else values.identity("id", id)
-        version = version or self._current(now)
         arm, propensity = version.choose(home.rng) if version.active else (-1, 0.0)
         row = DecisionRow(identity, self.id, arm, now, propensity, unit)
-        return version, Ask(row, version.at.experiment.epoch, id is not None, self.settings.sticky)
+        return Ask(row, version.at.experiment.epoch, id is not None, self.settings.sticky)
 
-    def _decision(self, version: Version, asked: Asked) -> Decision:
-        row = asked.row
+    def forget(self, version: Version) -> None:
+        """Serve no more asks from that posterior: an arm or a status has changed since."""
+        if self._version is version:
+            self._version = None
+
+    def arm_name(self, version: Version, row: DecisionRow) -> str:
+        """The name of the arm of a decision."""
         if row.arm >= len(version.at.arms):  # an old decision for an arm that this version does not know yet
             version = self._load(self._home.now())
-        name = version.at.arms[row.arm].name
-        return Decision(
-            values.written(row.id), name, row.propensity, values.moment(row.asked_at), row.unit, asked.replayed
-        )
+        return version.at.arms[row.arm].name
 
     def tell(self, decision: str, reward: float, *, occurred_at: Any = None, revise: bool = False) -> str:
         """The outcome of a decision: "applied", or "late" after its window, or "duplicate" if it has it already.
@@ -126,9 +125,13 @@ class Experiment:
             return None
         return version
 
+    def ages(self, version: Version) -> bool:
+        """Whether that posterior had better be read again soon: most of its time is over."""
+        return self._home.ticks() >= version.loaded_at + 0.6 * self._home.refresh
+
     def refreshed(self) -> Version:
-        """A posterior that is fresh, its propensities known."""
-        version = self._current(self._home.now())
+        """A posterior read now, its propensities known."""
+        version = self._load(self._home.now())
         version.shares()
         return version
 
@@ -140,7 +143,9 @@ class Experiment:
         began = self._home.ticks()
         with self._home.store.reading() as connection:
             at = standing(connection, ledger.experiment(connection, self.name), now)
-        self._home.note_time(at.last_asked, now)
+        self._home.note_time(at.last_asked)
+        self._last_asked = at.last_asked
+        self._refuse_before(now)
         before = self._version
         if before is not None and before.at == at._replace(last_asked=before.at.last_asked):
             before.loaded_at = began  # nothing has changed: the same posterior, its propensities known
@@ -148,21 +153,29 @@ class Experiment:
         version = self._version = Version(at, self.settings, began)
         return version
 
+    def _refuse_before(self, now: int) -> None:
+        """Refuse to decide before what has been decided: either clock may be the wrong one."""
+        if now < self._last_asked - values.SKEW:
+            raise ClockRanBackwards("clock", behind(now, self._last_asked))
+        self._last_asked = max(now, self._last_asked)
+
     # --- Looking ---
 
     def summary(self) -> Summary:
-        """Where the experiment stands now, arm by arm, and how much is still to come."""
-        now = self._home.now()
+        """Where the experiment stands now, arm by arm, and how much is still to come.
+
+        Now is never before the last decision: if the clock is, the summary is as of then, and its `notice` says so.
+        """
+        clock = self._home.ticks()
         with self._home.store.reading() as connection:
-            row = ledger.experiment(connection, self.name)
-            at = standing(connection, row, now)
-            return summarised(connection, at, self.settings, now)
+            at = standing(connection, ledger.experiment(connection, self.name), clock)
+            return summarised(connection, at, self.settings, clock)
 
     def waits(self, unit: Any = "1s") -> Waits:
         """How late outcomes come: the delay curve of each arm, and pooled, in rounds of `unit`."""
-        now = self._home.now()
+        clock = self._home.ticks()
         with self._home.store.reading() as connection:
-            return curves.read(connection, self.id, now, values.duration("unit", unit))
+            return curves.read(connection, self.id, clock, values.duration("unit", unit))
 
     def arms(self) -> dict[str, str]:
         """The status of each arm."""
@@ -252,6 +265,15 @@ class Experiment:
         if ledger.experiment(connection, self.name, owned=True).status == "archived":
             raise Archived("experiment", f"{self.name} is archived")
         return ledger.arms(connection, self.id)
+
+
+def _settings(row: ExperimentRow) -> Settings:
+    try:
+        return Settings.from_json(row.settings)
+    except (InvalidInput, LookupError, TypeError, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        message = f"{values.shown(row.name)} has settings that this version of belated cannot read: {reason}"
+        raise Unreadable("experiment", message) from error
 
 
 def _count(count: object) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from belated.inputs import InvalidInput, nearest
 from belated.live import ledger, values
-from belated.live.engine import Engine
-from belated.live.errors import Conflict
+from belated.live.engine import Done, Engine
+from belated.live.errors import Conflict, Unavailable
 from belated.live.experiment import Experiment
 from belated.live.ledger import ArmRow, Connection, ExperimentRow, Store
 from belated.live.settings import MOST_ARMS, Pending, Settings, Silence, checked_prior, refuse_floor
@@ -32,14 +32,16 @@ class Ledger(Engine):
         floor: float = 0.0,
         prior: tuple[float, float] = (1.0, 1.0),
         priors: dict[str, tuple[float, float]] | None = None,
+        reading: str | None = None,
     ) -> Experiment:
         """A new experiment. `prior` is the Beta prior of every arm, `priors` those of some arms of their own.
 
         `silence` says what a missing outcome means; with `sticky` each unit keeps its one decision; `floor` is the
-        smallest share that every active arm gets.
+        smallest share that every active arm gets. Where silence is a failure after a window, `reading` says what a
+        decision counts before: by default "silence", as far as it has had the time to convert; or "wait", nothing yet.
         """
         values.name("name", name)
-        settings = Settings(policy, silence or Pending(), sticky, floor, prior)
+        settings = Settings(policy, silence or Pending(), sticky, floor, prior, reading)
         names = _arm_names(arms)
         own = {arm: checked_prior(pair) for arm, pair in (priors or {}).items()}
         for arm in own:
@@ -88,6 +90,23 @@ class Ledger(Engine):
         with self.store.reading() as connection:
             rows = ledger.experiments(connection)
         return [self._kept(row) for row in rows]
+
+    def each(self, what: Callable[[Experiment], Done]) -> list[tuple[ExperimentRow, Done | Exception]]:
+        """What each experiment comes to, the oldest first, or what it fails with: one of them hides no other.
+
+        A store that cannot be reached fails as a whole.
+        """
+        with self.store.reading() as connection:
+            rows = ledger.experiments(connection)
+        found: list[tuple[ExperimentRow, Done | Exception]] = []
+        for row in rows:
+            try:
+                found.append((row, what(self._kept(row))))
+            except Unavailable:
+                raise
+            except Exception as error:
+                found.append((row, error))
+        return found
 
     def _kept(self, row: ExperimentRow) -> Experiment:
         return self._known.setdefault(row.name, Experiment(self, row))

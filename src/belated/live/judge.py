@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from belated.inputs import InvalidInput
 from belated.live import ledger
-from belated.live.errors import Archived, Conflict, LiveError, NotFound, Stopped
+from belated.live.errors import Archived, ClockRanBackwards, Conflict, LiveError, NotFound, Stopped, behind
 from belated.live.fold import Moves
 from belated.live.ledger import Connection, DecisionRow, ExperimentRow, OutcomeRow
 from belated.live.values import BILLION, SKEW, iso, written
@@ -99,7 +99,7 @@ def _asks(connection: Connection, asks: list[Ask], moves: Moves) -> list[Any]:
             answers.append(refusal)
             continue
         fresh.append(row)
-        moves.asked(row, experiments[row.experiment].grain)
+        moves.asked(row, experiments[row.experiment])
         if ask.repeated:
             known[row.id] = row
         if ask.sticky and row.unit is not None:
@@ -165,12 +165,12 @@ def _tells(connection: Connection, tells: list[Tell], moves: Moves) -> list[Any]
         experiment, before = experiments[decision.experiment], standing.get(tell.decision)
         try:
             status, after = _judged(tell, decision, experiment, before)
-        except (InvalidInput, Archived, Conflict) as refusal:
+        except (InvalidInput, LiveError) as refusal:
             answers.append(refusal)
             continue
         if after is not None:
-            moves.told(decision, before, experiment.grain, -1)
-            moves.told(decision, after, experiment.grain)
+            moves.told(decision, before, experiment, -1)
+            moves.told(decision, after, experiment)
             standing[tell.decision] = after
             fresh.append(after)
         answers.append(status)
@@ -205,6 +205,8 @@ def _judged(
     else:
         window = experiment.failure_after
         status = "late" if window is not None and tell.at >= decision.asked_at + window else "applied"
+    if tell.at < decision.asked_at - SKEW:
+        raise ClockRanBackwards("clock", behind(tell.at, decision.asked_at))
     corrected = before.heard if before is not None and status == "revised" else None
     received = max(tell.at, decision.asked_at)  # clocks of two machines may differ a little
     revision = 1 if before is None else before.revision + 1

@@ -1,15 +1,16 @@
 """What a store of live experiments offers, and the SQL that both stores share.
 
-The ledger is the truth: decisions and outcomes are only appended. Totals, buckets and lags are sums over them, moved in
-the same transaction. What must happen once is held by unique keys, never by a check in Python: a batch is judged on
+The ledger is the truth: decisions and outcomes are only appended. The tables of `SUMS` are sums over them, moved in the
+same transaction. What must happen once is held by unique keys, never by a check in Python: a batch is judged on
 what its transaction reads, and if a key then collides with another writer's, all of it is judged again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from importlib import resources
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ MIGRATIONS = sorted(
     key=lambda each: each.name,
 )
 VERSION = len(MIGRATIONS)
+BINS = 50  # of a window, at most; migration 4 has it too
 
 
 class ExperimentRow(NamedTuple):
@@ -33,6 +35,16 @@ class ExperimentRow(NamedTuple):
     grain: int
     failure_after: int | None
     created_at: int
+
+    @property
+    def width(self) -> int:
+        """The time in ms of a block of decisions and of a bin of lags: whole grains, at most `BINS` a window."""
+        return self.grain * -(-(self.failure_after or 0) // (BINS * self.grain))
+
+    @property
+    def bins(self) -> int:
+        """How many of them make a window."""
+        return -(-(self.failure_after or 0) // self.width)
 
 
 class ArmRow(NamedTuple):
@@ -204,7 +216,7 @@ def holders(connection: Connection, experiment: int, units: Sequence[str]) -> di
 
 
 class Sums(NamedTuple):
-    """What totals, buckets and lags count."""
+    """What totals and buckets count."""
 
     asked: int
     told: int
@@ -223,20 +235,50 @@ def last_asked(connection: Connection, experiment: int) -> int:
     return int(last or 0)
 
 
-def asked_after(connection: Connection, experiment: int, grain: int, after: int) -> dict[int, Sums]:
-    """The sums over decisions asked later than `after`, by arm: from buckets, and the rows of one bucket."""
-    edge = after // grain
+class BlockRow(NamedTuple):
+    """The sums over the decisions of a block of time, with the conversions: rewards above 0 within the window."""
+
+    block: int
+    arm: int
+    asked: int
+    told: int
+    rewards: int
+    converted: int
+
+
+def blocks(connection: Connection, experiment: int, since: int) -> list[BlockRow]:
+    """The blocks from `since` on, in order; only experiments with a window have any."""
     sql = (
-        "SELECT arm, SUM(asked), SUM(told), SUM(rewards) FROM buckets WHERE experiment = ? AND bucket > ? GROUP BY arm"
+        "SELECT block, arm, asked, told, rewards, converted FROM blocks WHERE experiment = ? AND block >= ? "
+        "ORDER BY block, arm"
     )
-    young = {arm: Sums(*map(int, sums)) for arm, *sums in connection.rows(sql, (experiment, edge))}
+    return [BlockRow(*row) for row in connection.rows(sql, (experiment, since))]
+
+
+def asked_after(connection: Connection, row: ExperimentRow, whole: list[BlockRow], after: int) -> dict[int, Sums]:
+    """The sums over decisions asked later than `after`, by arm: from blocks, buckets, and the rows of one bucket."""
+    block, edge = after // row.width, after // row.grain
+    young: dict[int, list[int]] = {}
+
+    def add_up(arm: int, sums: Iterable[int]) -> None:
+        young[arm] = [count + int(more) for count, more in zip(young.get(arm, (0, 0, 0)), sums, strict=True)]
+
+    for each in whole:
+        if each.block > block:
+            add_up(each.arm, (each.asked, each.told, each.rewards))
+    sql = (
+        "SELECT arm, SUM(asked), SUM(told), SUM(rewards) FROM buckets "
+        "WHERE experiment = ? AND bucket > ? AND bucket < ? GROUP BY arm"
+    )
+    for arm, *sums in connection.rows(sql, (row.id, edge, (block + 1) * (row.width // row.grain))):
+        add_up(arm, sums)
     sql = (
         f"SELECT d.arm, COUNT(*), COUNT(o.reward), COALESCE(SUM(o.reward), 0) FROM decisions d LEFT JOIN {STANDING} "
         "WHERE d.experiment = ? AND d.asked_at > ? AND d.asked_at < ? GROUP BY d.arm"
     )
-    for arm, *sums in connection.rows(sql, (experiment, after, (edge + 1) * grain)):
-        young[arm] = Sums(*(int(a) + b for a, b in zip(sums, young.get(arm, (0, 0, 0)), strict=True)))
-    return young
+    for arm, *sums in connection.rows(sql, (row.id, after, (edge + 1) * row.grain)):
+        add_up(arm, sums)
+    return {arm: Sums(*sums) for arm, sums in young.items()}
 
 
 # The outcome of decision d that stands: its last revision, unless that takes it back.
@@ -312,6 +354,25 @@ def every_decision(
 # --- Writing ----------------------------------------------------------------------------------------------------------
 
 
+WIDEST = 64  # rows of one statement
+
+
+def widened(sql: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Statements, with their values, that do for many rows what `sql` does for one: an insertion takes several."""
+    if " VALUES " not in sql:
+        yield from ((sql, row) for row in rows)
+        return
+    for start in range(0, len(rows), WIDEST):
+        portion = rows[start : start + WIDEST]
+        yield _wide(sql, len(rows[0]), len(portion)), [value for row in portion for value in row]
+
+
+@cache
+def _wide(sql: str, columns: int, rows: int) -> str:
+    one = f"({', '.join('?' * columns)})"
+    return sql.replace(f"VALUES {one}", f"VALUES {', '.join([one] * rows)}")
+
+
 def _insert(table: str, columns: Iterable[str]) -> str:
     names = list(columns)
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
@@ -337,23 +398,32 @@ def claim(connection: Connection, claims: Sequence[tuple[int, str, bytes]]) -> N
         connection.many("INSERT INTO units (experiment, unit, decision) VALUES (?, ?, ?)", claims)
 
 
-_ADD = {
+SUMS = {
     "totals": ("experiment, arm", "asked, told, rewards"),
     "buckets": ("experiment, bucket, arm", "asked, told, rewards"),
     "lags": ("experiment, arm, lag", "told"),
+    "blocks": ("experiment, block, arm", "asked, told, rewards, converted"),
+    "bins": ("experiment, arm, bin", "converted"),
+    "fresh": ("experiment, edge, arm, bin", "converted"),
 }
 
 
+def columns(table: str) -> tuple[list[str], list[str]]:
+    """The key of a table of sums, and what it counts."""
+    keys, counts = (re.split(", ", part) for part in SUMS[table])
+    return keys, counts
+
+
 def _upsert(table: str) -> str:
-    keys, counts = (re.split(", ", part) for part in _ADD[table])
+    keys, counts = columns(table)
     moved = ", ".join(f"{count} = {table}.{count} + excluded.{count}" for count in counts)
     return f"{_insert(table, keys + counts)} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {moved}"
 
 
-_UPSERTS = {table: _upsert(table) for table in _ADD}
+_UPSERTS = {table: _upsert(table) for table in SUMS}
 
 
-def add(connection: Connection, table: str, changes: dict[tuple[int, ...], tuple[int, ...]]) -> None:
+def add(connection: Connection, table: str, changes: Mapping[tuple[int, ...], Sequence[int]]) -> None:
     """Move the sums of a table. In the order of the keys, so that two writers cannot wait for each other."""
     rows = [(*key, *counts) for key, counts in sorted(changes.items()) if any(counts)]
     if rows:
@@ -363,6 +433,11 @@ def add(connection: Connection, table: str, changes: dict[tuple[int, ...], tuple
 def change_experiment(connection: Connection, experiment: int, status: str) -> None:
     """Give an experiment another status."""
     connection.many("UPDATE experiments SET status = ?, epoch = epoch + 1 WHERE id = ?", [(status, experiment)])
+
+
+def touch(connection: Connection) -> None:
+    """Write what is there already: it proves, once it is committed, that the ledger can be written."""
+    connection.many("UPDATE belated_schema SET version = version WHERE version = ?", [(1,)])
 
 
 def change_arm(connection: Connection, experiment: int, arm: int, status: str) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, ClassVar
 
 from belated.inputs import InvalidInput
 from belated.live.errors import LiveError, Unavailable
-from belated.live.ledger import Collision
+from belated.live.ledger import Collision, widened
 from belated.live.pool import Pool
 
 try:
@@ -50,18 +51,19 @@ class PostgresConnection:
         return self.raw.execute(_own(sql.format(keys="= ANY(?)")), (list(keys),), binary=True).fetchall()
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        if len(rows) == 1:  # a pipeline of one costs a round trip more
-            self.raw.execute(_own(sql), rows[0])
-            return
-        with self.raw.cursor() as cursor:
-            cursor.executemany(_own(sql), rows)
+        """Many rows in few statements: each of them is a round trip."""
+        for one, values in widened(sql, rows):
+            self.raw.execute(_own(one), values)
 
     def script(self, sql: str) -> None:
         self.raw.execute(sql)
 
 
+@cache
 def _own(sql: str) -> Any:
-    return sql.replace("?", "%s")
+    """PostgreSQL's own placeholders, $1, $2, …: psycopg's would be turned into these anew each time."""
+    first, *rest = sql.split("?")
+    return first + "".join(f"${number}{part}" for number, part in enumerate(rest, start=1))
 
 
 class PostgresStore:
@@ -77,7 +79,8 @@ class PostgresStore:
 
     def _connect(self) -> psycopg.Connection[Any]:
         try:
-            raw = psycopg.connect(self._url, autocommit=True, **{**LINE, **conninfo_to_dict(self._url)})
+            line = {**LINE, **conninfo_to_dict(self._url)}
+            raw = psycopg.connect(self._url, autocommit=True, cursor_factory=psycopg.RawCursor, **line)
         except psycopg.ProgrammingError as error:  # of an address that cannot be one
             raise InvalidInput("ledger", " ".join(str(error).split())) from None
         try:

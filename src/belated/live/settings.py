@@ -10,11 +10,13 @@ from belated.inputs import InvalidInput, flag, nearest, number
 from belated.live.values import duration, spoken
 from belated.policies import Policy, Split, Thompson, named
 
+READINGS = ("silence", "wait")
 POLICIES = ("split", "thompson", "ucb1")  # those whose state is a fold of totals
 STATUSES = ("running", "stopped", "archived")
 ARM_STATUSES = ("active", "paused", "retired")
 MOST_ARMS = 1000
 SMALLEST_PRIOR = 1e-3  # below it no posterior could be integrated in good time
+GRAINS = 1000  # a window, at most: `BINS` times 20
 GRAIN = 600_000  # of the totals by time, in ms, where no window sets it
 
 
@@ -58,6 +60,7 @@ class Settings:
     sticky: bool = False
     floor: float = 0.0
     prior: tuple[float, float] = (1.0, 1.0)
+    reading: str | None = None  # of what is pending within a window; read as `silence` where that can be done
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
@@ -68,6 +71,20 @@ class Settings:
         number("floor", self.floor, low=0.0, high=1.0)
         object.__setattr__(self, "floor", float(self.floor))
         object.__setattr__(self, "prior", checked_prior(self.prior))
+        object.__setattr__(self, "reading", self._read())
+
+    def _read(self) -> str:
+        """How what is pending is read: as given, or as far as it can be."""
+        readable = self.window is not None and self.policy == "thompson"
+        if self.reading is None:
+            return "silence" if readable else "wait"
+        if self.reading not in READINGS:
+            raise nearest("reading", "reading", str(self.reading), READINGS)
+        if self.reading == "silence" and not readable:
+            where = "where silence is pending" if self.window is None else f"by {self.policy}"
+            message = f'silence cannot be read {where}: it takes Failure(after="7d") and the policy thompson'
+            raise InvalidInput("reading", message)
+        return self.reading
 
     @property
     def window(self) -> int | None:
@@ -77,7 +94,7 @@ class Settings:
     @property
     def grain(self) -> int:
         """The width in ms of the buckets of time by which totals are kept."""
-        return GRAIN if self.window is None else max(1, self.window // 1024)
+        return GRAIN if self.window is None else -(-self.window // GRAINS)
 
     def policy_with(self, priors: list[tuple[float, float]]) -> Policy:
         """The policy, its arms having these priors."""
@@ -93,12 +110,13 @@ class Settings:
                 "sticky": self.sticky,
                 "floor": self.floor,
                 "prior": list(self.prior),
+                "reading": self.reading,
             }
         )
 
     @classmethod
     def from_json(cls, text: str) -> Settings:
-        given = json.loads(text)
+        given = {"reading": "wait", **json.loads(text)}  # those of before there was another one waited
         return cls(**{**given, "silence": silence_from_text(given["silence"]), "prior": tuple(given["prior"])})
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from belated.live.errors import LiveError, Unavailable, WrongLedger
-from belated.live.ledger import Collision
+from belated.live.ledger import Collision, widened
 from belated.live.pool import Pool
 
 PATIENCE = 30.0  # seconds that a writer waits for those of other processes
@@ -36,37 +36,17 @@ class SqliteConnection:
         return [row for key in keys for row in execute(one, (key,))]
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Many rows in few statements, of 64, 32, … 1 rows each: each statement gives other threads a turn."""
+        """Many rows in few statements: each of them gives other threads a turn."""
         execute = self.raw.execute
         try:
-            for start, size in _portions(len(rows) if " VALUES " in sql else 0):
-                values = [value for row in rows[start : start + size] for value in row]
-                execute(_widened(sql, len(rows[0]), size), values)
-            if " VALUES " not in sql:
-                self.raw.executemany(sql, rows)
+            for one, values in widened(sql, rows):
+                execute(one, values)
         except sqlite3.IntegrityError as error:
             raise Collision(str(error)) from None
 
     def script(self, sql: str) -> None:
         for statement in _statements(sql):
             self.raw.execute(statement)
-
-
-def _portions(count: int) -> Iterator[tuple[int, int]]:
-    """Where portions of 64, 32, … 1 start that make up `count`, with their sizes."""
-    start, size = 0, 64
-    while start < count:
-        while size > count - start:
-            size //= 2
-        yield start, size
-        start += size
-
-
-@cache
-def _widened(sql: str, columns: int, rows: int) -> str:
-    """An insertion of one row as one of several."""
-    one = f"({', '.join('?' * columns)})"
-    return sql.replace(f"VALUES {one}", f"VALUES {', '.join([one] * rows)}")
 
 
 def _statements(sql: str) -> Iterator[str]:
@@ -89,6 +69,15 @@ def _refuse_at_sight(path: Path) -> None:
         raise WrongLedger("ledger", f"{path} is a folder")
     if path.exists() and 0 < path.stat().st_size < 512:  # no database is so small
         raise WrongLedger("ledger", "it is not an SQLite database")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file is at that place, if any."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_ours(raw: sqlite3.Connection) -> bool:
@@ -117,19 +106,20 @@ class SqliteStore:
     tokens: ClassVar[dict[str, str]] = {"bytes": "BLOB", "clustered": "WITHOUT ROWID"}
 
     def __init__(self, path: str):
-        self.path = path
+        self.path = path and os.path.abspath(path)
         if not path or path == ":memory:":
             raise WrongLedger("ledger", "needs a file, such as sqlite:///shop.db")
         _refuse_at_sight(Path(path).absolute())
         with _plainly():
             self._writer = self.connect()
+            self._file = _identity(self.path)
             self._writer.execute("PRAGMA busy_timeout = 0")  # its patience is our own
         self._readers = Pool(self._connect_reader)
         self._sweeper = Sweeper(self)
 
     def connect(self) -> sqlite3.Connection:
         raw = sqlite3.connect(
-            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
             if _is_ours(raw):
@@ -149,6 +139,7 @@ class SqliteStore:
     @contextmanager
     def writing(self) -> Iterator[SqliteConnection]:
         with _plainly():
+            self._refuse_moved()
             with _transaction(self._writer, "BEGIN IMMEDIATE"):
                 yield SqliteConnection(self._writer)
             self._sweeper.finish(self._writer)
@@ -157,8 +148,15 @@ class SqliteStore:
 
     @contextmanager
     def reading(self) -> Iterator[SqliteConnection]:
-        with _plainly(), self._readers.borrowed() as raw, _transaction(raw, "BEGIN"):
-            yield SqliteConnection(raw)
+        with _plainly():
+            self._refuse_moved()
+            with self._readers.borrowed() as raw, _transaction(raw, "BEGIN"):
+                yield SqliteConnection(raw)
+
+    def _refuse_moved(self) -> None:
+        """Refuse to go on with a file that is no longer at its place: what is written there is lost with the handle."""
+        if _identity(self.path) != self._file:
+            raise Unavailable("ledger", "its file has been moved, removed or replaced; put it back, or start again")
 
     def tables(self, connection: Any) -> set[str]:
         return {name for (name,) in connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}

@@ -11,6 +11,7 @@ import math
 import os
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Any
 
 from belated.inputs import InvalidInput, number
@@ -102,11 +103,13 @@ def instant(field: str, value: object) -> int:
     return round(float(moment) * 1000)
 
 
+@lru_cache(maxsize=1024)
 def moment(milliseconds: int) -> datetime.datetime:
     """The time that the ledger wrote as `milliseconds`."""
     return EPOCH + datetime.timedelta(milliseconds=milliseconds)
 
 
+@lru_cache(maxsize=1024)  # what is asked in one millisecond is often answered with the same text
 def iso(milliseconds: int) -> str:
     """The time in ISO 8601, in UTC, to the millisecond."""
     return moment(milliseconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -143,9 +146,28 @@ def written(identity: bytes) -> str:
     return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
 
 
+class _Random:
+    """The system's random bytes, ten at a time, fetched for many ids at once. A child process fetches its own."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        os.register_at_fork(after_in_child=self._pieces.clear)
+
+    def take(self) -> bytes:
+        try:
+            return self._pieces.pop()  # one to each thread
+        except IndexError:
+            many = os.urandom(10 * 256)
+            self._pieces.extend(many[start : start + 10] for start in range(10, len(many), 10))
+            return many[:10]
+
+
+_random = _Random()
+
+
 def new_identity(now: int) -> bytes:
     """A UUIDv7 (RFC 9562): 48 bits of time, 74 random ones, so that new ids are neighbours in the index."""
-    random = bytearray(os.urandom(10))
+    random = bytearray(_random.take())
     random[0] = 0x70 | (random[0] & 0x0F)
     random[2] = 0x80 | (random[2] & 0x3F)
     return now.to_bytes(6, "big") + random

@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from belated.live import ledger
+from belated.live import ledger, silence
 from belated.live.ledger import ArmRow, Connection, ExperimentRow, Sums
 from belated.live.settings import Settings
+from belated.live.silence import Past
 from belated.live.values import BILLION
+from belated.policies import Thompson
+from belated.policies.learned import LearnedState
 
 
 class Standing(NamedTuple):
@@ -21,6 +24,7 @@ class Standing(NamedTuple):
     arms: list[ArmRow]
     sums: list[Sums]
     young: list[Sums]  # of these, the decisions whose window is open; nothing where silence means nothing
+    past: Past | None  # what silence is read from; None where it is waited for
     last_asked: int
 
     def assumed(self, place: int) -> int:
@@ -34,24 +38,55 @@ class Standing(NamedTuple):
 NOTHING = Sums(0, 0, 0)
 
 
-def standing(connection: Connection, row: ExperimentRow, now: int) -> Standing:
-    """The standing as of `now`; a window that has closed by then is closed, whether or not anyone has looked since."""
+def standing(connection: Connection, row: ExperimentRow, clock: int) -> Standing:
+    """The standing as of now, by the clock and never before the last decision.
+
+    A window that has closed by then is closed, whether or not anyone has looked since.
+    """
+    last_asked = ledger.last_asked(connection, row.id)
+    now = max(clock, last_asked)
     arms = ledger.arms(connection, row.id)
     totals = ledger.totals(connection, row.id)
     young: dict[int, Sums] = {}
+    past = None
     if row.failure_after is not None:
-        young = ledger.asked_after(connection, row.id, row.grain, now - row.failure_after)
+        blocks = ledger.blocks(connection, row.id, silence.first_open(row, now))
+        young = ledger.asked_after(connection, row, blocks, now - row.failure_after)
+        if Settings.from_json(row.settings).reading == "silence":
+            past = silence.past(connection, row, blocks, now)
     return Standing(
         row,
         arms,
         [totals.get(arm.arm, NOTHING) for arm in arms],
         [young.get(arm.arm, NOTHING) for arm in arms],
-        ledger.last_asked(connection, row.id),
+        past,
+        last_asked,
     )
 
 
+def posterior(at: Standing) -> tuple[np.ndarray, np.ndarray]:
+    """The a and b of the Beta of each arm that decisions are drawn from, however silence is read."""
+    if at.past is None:
+        return waited(at)
+    read = silence_of(at)
+    return read.successes, read.failures
+
+
+def waited(at: Standing) -> tuple[np.ndarray, np.ndarray]:
+    """What they would be had nothing been read of silence before the window has closed."""
+    total, seen = evidence(at)
+    a, b = np.array([(arm.prior_a, arm.prior_b) for arm in at.arms], float).reshape(-1, 2).T
+    return a + total, b + (seen - total)
+
+
+def silence_of(at: Standing) -> LearnedState:
+    """The state of the policy that reads silence, of an experiment that does."""
+    assert at.past is not None
+    return silence.state(at.experiment, [(arm.prior_a, arm.prior_b) for arm in at.arms], at.sums, at.past)
+
+
 def evidence(at: Standing) -> tuple[np.ndarray, np.ndarray]:
-    """The sum of rewards and the number of outcomes of each arm that the posterior is made of.
+    """The sum of rewards and the number of outcomes of each arm, if all silence is waited for.
 
     Where silence is a failure, a decision counts once its window has closed, whatever came of it: successes are heard
     early and failures late, so counting each as it is heard would flatter every arm, and the fastest most.
@@ -75,11 +110,19 @@ class Version:
         self._round = sum(each.asked for each in at.sums) + 1
         self._lock = threading.Lock()  # the state has scratch, and the generator one owner at a time
         self._shares: list[float] | None = None
-        total, seen = evidence(at)
-        priors = [(at.arms[place].prior_a, at.arms[place].prior_b) for place in self.active]
         if self.active:
             self._policy = settings.policy
-            self._state = settings.policy_with(priors).resumed(total[self.active], seen[self.active])
+            self._state = self._resumed(settings)
+
+    def _resumed(self, settings: Settings) -> Any:
+        """The state of the policy, of the active arms alone."""
+        arms = len(self.active)
+        if self.at.past is not None:
+            a, b = (each[self.active].tolist() for each in posterior(self.at))
+            return Thompson(prior=tuple(zip(a, b, strict=True))).start(arms, 0)
+        total, seen = (each[self.active] for each in evidence(self.at))
+        priors = [(self.at.arms[place].prior_a, self.at.arms[place].prior_b) for place in self.active]
+        return settings.policy_with(priors).resumed(total, seen)
 
     def choose(self, rng: Generator) -> tuple[int, float]:
         """An arm and its propensity: the policy's own `choose`, or with the floor's probability any active arm."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from belated.live.errors import Unavailable
 from belated.live.judge import Operation, judge
@@ -21,26 +21,29 @@ ATTEMPTS = 50  # at a batch that collides with those of other writers
 log = logging.getLogger("belated.live")
 
 
+Then = Callable[[Sequence[Any]], None]
+
+
+class Handed(NamedTuple):
+    """Operations on their way, and who is told their answers, in the writer's thread."""
+
+    operations: Sequence[Operation]
+    then: Then
+
+
 class Call:
-    """An operation on its way, and then its answer."""
+    """An operation that a thread waits for."""
 
-    __slots__ = ("_answer", "_done", "_then", "operation")
+    __slots__ = ("_answer", "_done")
 
-    def __init__(self, operation: Operation, then: Callable[[Any], None] | None = None):
-        self.operation = operation
-        self._then = then
+    def __init__(self) -> None:
         self._answer: Any = None
         self._done = threading.Lock()
         self._done.acquire()
 
-    def answer(self, answer: Any) -> None:
-        self._answer = answer
+    def answered(self, answers: Sequence[Any]) -> None:
+        self._answer = answers[0]
         self._done.release()
-        if self._then is not None:
-            try:
-                self._then(answer)
-            except Exception:  # such as an event loop that has ended: the other callers wait for this thread
-                log.exception("an answer could not be passed on")
 
     def wait(self) -> Any:
         """The answer, once it is durable; raises it if it is an exception."""
@@ -56,7 +59,7 @@ class Writer:
 
     def __init__(self, store: Store):
         self._store = store
-        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        self._handed: queue.SimpleQueue[Handed | None] = queue.SimpleQueue()
         self._open = True
         self._door = threading.Lock()
         self.batches = 0
@@ -66,23 +69,27 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="belated-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, operation: Operation, then: Callable[[Any], None] | None = None) -> Call:
-        """Hand in an operation. `then` is called with its answer, in the writer's thread."""
-        call = Call(operation, then)
+    def submit(self, operation: Operation) -> Call:
+        """Hand in an operation, to wait for."""
+        call = Call()
+        self.submit_all((operation,), call.answered)
+        return call
+
+    def submit_all(self, operations: Sequence[Operation], then: Then) -> None:
+        """Hand in operations for one transaction. `then` is called with their answers, in the writer's thread."""
         if not self._open:
             raise Unavailable("ledger", "it has been closed")
-        self._calls.put(call)
+        self._handed.put(Handed(operations, then))
         if not self._open and self._thread is not threading.current_thread():
-            self._thread.join()  # the door has been closed since: the thread may have gone without this call
+            self._thread.join()  # the door has been closed since: the thread may have gone without them
             self._refuse_the_late()
-        return call
 
     def close(self) -> None:
         """Commit what has been handed in, and stop."""
         with self._door:
             if self._open:
                 self._open = False
-                self._calls.put(None)
+                self._handed.put(None)
         if self._thread is not threading.current_thread():
             self._thread.join()
 
@@ -101,36 +108,48 @@ class Writer:
         """Answer what was handed in while the door closed."""
         with suppress(queue.Empty):
             while True:
-                late = self._calls.get_nowait()
+                late = self._handed.get_nowait()
                 if late is not None:
-                    late.answer(Unavailable("ledger", "it has been closed"))
+                    self._answer([late], [Unavailable("ledger", "it has been closed")] * len(late.operations))
 
-    def _gather(self, crowded: bool) -> tuple[list[Call], bool]:
+    def _gather(self, crowded: bool) -> tuple[list[Handed], bool]:
         """The next batch, and whether it is the last: what is there, and in a crowd what soon follows."""
-        call = self._calls.get()
+        handed = self._handed.get()
         if crowded:
             time.sleep(LINGER)  # one sleep costs less than being woken by each
-        batch: list[Call] = []
-        while call is not None:
-            batch.append(call)
-            if len(batch) == LARGEST or self._calls.empty():
+        batch: list[Handed] = []
+        size = 0
+        while handed is not None:
+            batch.append(handed)
+            size += len(handed.operations)
+            if size >= LARGEST or self._handed.empty():
                 return batch, False
-            call = self._calls.get()
+            handed = self._handed.get()
         return batch, True
 
-    def _commit(self, batch: list[Call]) -> None:
+    def _commit(self, batch: list[Handed]) -> None:
+        operations = [operation for handed in batch for operation in handed.operations]
         began = time.perf_counter()
-        answers = self._answers([call.operation for call in batch])
+        answers = self._answers(operations)
         seconds = time.perf_counter() - began
         self.batches += 1
-        self.operations += len(batch)
+        self.operations += len(operations)
         self.seconds += seconds
         try:
-            self.committed(len(batch), seconds)
+            self.committed(len(operations), seconds)
         except Exception:
             log.exception("a batch could not be counted")
-        for call, answer in zip(batch, answers, strict=True):
-            call.answer(answer)
+        self._answer(batch, answers)
+
+    def _answer(self, batch: list[Handed], answers: Sequence[Any]) -> None:
+        start = 0
+        for operations, then in batch:
+            end = start + len(operations)
+            try:
+                then(answers[start:end])
+            except Exception:  # such as an event loop that has ended: the other callers wait for this thread
+                log.exception("an answer could not be passed on")
+            start = end
 
     def _answers(self, operations: Sequence[Operation]) -> Sequence[Any]:
         for _ in range(ATTEMPTS):

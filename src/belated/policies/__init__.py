@@ -65,7 +65,7 @@ POLICIES: dict[str, Preset] = {
     "split": Preset(Split, {}),
     "thompson": Preset(Thompson, {}),
     "thompson-silence": Preset(ThompsonSilence, {}),
-    "thompson-silence-exact": Preset(ThompsonSilence, {"curve": "exact"}),
+    "thompson-silence-exact": Preset(ThompsonSilence, {"curve": "exact", "blocks": 25}),
     "thompson-silence-known": Preset(ThompsonSilence, {"curve": "known"}),
     "ucb1": Preset(UCB1, {}),
     "ucb1-nolog": Preset(UCB1, {"log": False}),

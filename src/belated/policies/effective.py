@@ -1,8 +1,8 @@
 """Effective trials: how many of an arm's pulls have had the time to convert.
 
 `N~_i = sum over pulls s of arm i of tau_i(t - 1 - s)` when choosing in round t, with tau_i the CDF of the arm's delay.
-With a window, after which a conversion is not reported, a pull stays at tau_i(window) from then on. Both forms
-keep it in `effective`, up to date after each `ripen(t, arm)`.
+With a window, after which a conversion is not reported, a pull of arm i stays at tau_i(window_i) from then on. Both
+forms keep it in `effective`, up to date after each `ripen(t, arm)`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class GeometricTrials(NamedTuple):
     pending: np.ndarray  # M_i
     p: np.ndarray
     history: np.ndarray  # the arm pulled in each round
-    window: int
-    unripe: np.ndarray  # (1 - p_i)^window: what is still pending of a pull when its window closes
+    window: np.ndarray
+    unripe: np.ndarray  # (1 - p_i)^window_i: what is still pending of a pull when its window closes
 
     def ripen(self, t: int, arm: int) -> None:
         for other in range(len(self.p)):
@@ -34,9 +34,10 @@ class GeometricTrials(NamedTuple):
             self.pending[other] -= ripe
         self.pending[arm] += 1.0
         self.history[t] = arm
-        closed = t - self.window
-        if closed >= 1:
-            self.pending[self.history[closed]] -= self.unripe[self.history[closed]]
+        for other in range(len(self.p)):
+            closed = t - self.window[other]
+            if closed >= 1 and self.history[closed] == other:
+                self.pending[other] -= self.unripe[other]
 
 
 class SteppedTrials(NamedTuple):
@@ -56,15 +57,17 @@ class SteppedTrials(NamedTuple):
             self.effective[self.history[s]] += self.mass[self.history[s], j]
 
 
-def effective_trials(laws: Sequence[Law], rounds: int, window: int | None = None) -> GeometricTrials | SteppedTrials:
-    """N~ before the first round, for arms with these laws."""
+def effective_trials(
+    laws: Sequence[Law], rounds: int, windows: Sequence[float] | None = None
+) -> GeometricTrials | SteppedTrials:
+    """N~ before the first round, for arms with these laws, and windows if they have any."""
     zeros, history = np.zeros(len(laws)), np.zeros(rounds + 1, np.int32)
-    window = rounds if window is None else min(window, rounds)
+    limits = [int(min(window, rounds)) for window in windows or [rounds] * len(laws)]
     geometric = [float(law.p) for law in laws if isinstance(law, Geometric)]
     if len(geometric) == len(laws):
-        p = np.array(geometric)
+        p, window = np.array(geometric), np.array(limits, np.int64)
         return GeometricTrials(zeros, zeros.copy(), p, history, window, (1.0 - p) ** window)
-    tables = [_masses(law, window) for law in laws]
+    tables = [_masses(law, limit) for law, limit in zip(laws, limits, strict=True)]
     ages = sorted(set().union(*tables))
     mass = np.array([[table.get(age, 0.0) for age in ages] for table in tables])
     return SteppedTrials(zeros, history, np.array(ages, np.int64), mass.reshape(len(laws), len(ages)))

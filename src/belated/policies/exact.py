@@ -23,7 +23,7 @@ from belated.law import Law, refuse_unless_known, steps
 from belated.marks import compiled
 from belated.policies.curve import certainty, product_limit
 
-POINTS, REACH = 64, 7.0  # of the grid, and how many standard deviations it reaches to either side
+POINTS, REACH = 48, 6.0  # of the grid, and how many standard deviations it reaches to either side
 
 
 class ExactState(NamedTuple):
@@ -36,6 +36,7 @@ class ExactState(NamedTuple):
     point: np.ndarray  # by arm: the first point of the grid, in logits, and the step
     log: np.ndarray  # by arm and point: of the density
     cumulative: np.ndarray
+    silence: np.ndarray  # scratch: of one arm, as `gather` lists it
     learning: Any  # a Delays, if the curves are learned; else an empty one
     blocks: np.ndarray  # [0]: how many are complete
     width: int
@@ -70,7 +71,6 @@ class ExactState(NamedTuple):
         self.pending[arm, place] -= 1.0
         if len(self.learning.events) > 0:
             self.learning.fresh[int(reward > 0.5), arm, block, (t - s) // self.width % 2] += 1.0
-        settle(self, arm, reward, age)
 
 
 class Delays(NamedTuple):
@@ -86,40 +86,53 @@ class Delays(NamedTuple):
 
 @compiled
 def factor(state: ExactState, arm: int, age: int) -> tuple[float, float]:
-    """Alpha and beta of a pull whose age is in that bin; a pull that is not read yet has 1 and 0."""
-    if age < 0:
-        return 1.0, 0.0
+    """Alpha and beta of a pull whose age is in that bin."""
     k = min(age, state.level.shape[2] - 1)
     zero, one = state.level[0, arm, k], state.level[1, arm, k]
     return 1.0 - zero, zero - one
 
 
 @compiled
-def slope(state: ExactState, arm: int, logit: float) -> float:
+def gather(state: ExactState, arm: int) -> int:
+    """List an arm's silence: how many pulls are pending at each age that tells, with alpha and beta; its length."""
+    silence, size, oldest = state.silence, 0, max(1, state.blocks[0] - state.level.shape[2] + 2)
+    for turn in range(oldest - 1, state.blocks[0] + 1):
+        place = turn if turn >= oldest else 0
+        count = state.pending[arm, place]
+        if count > 0.0:
+            alpha, beta = factor(state, arm, state.blocks[0] - place)
+            if size > 0 and silence[1, size - 1] == alpha and silence[2, size - 1] == beta:
+                silence[0, size - 1] += count
+            elif beta != 0.0:
+                silence[0, size], silence[1, size], silence[2, size] = count, alpha, beta
+                size += 1
+    return size
+
+
+@compiled
+def slope(state: ExactState, arm: int, size: int, logit: float) -> float:
     """Of the log density in the logit of theta."""
     theta = 1.0 / (1.0 + math.exp(-logit))
     total: float = state.counts[arm, 0] * (1.0 - theta) - state.counts[arm, 1] * theta
-    for place in range(state.blocks[0] + 1):
-        count = state.pending[arm, place]
-        if count > 0.0:
-            alpha, beta = factor(state, arm, state.blocks[0] - place if place > 0 else state.level.shape[2])
-            if beta != 0.0:
-                total += count * beta * theta * (1.0 - theta) / max(1e-12, alpha + beta * theta)
+    for j in range(size):
+        count, alpha, beta = state.silence[0, j], state.silence[1, j], state.silence[2, j]
+        total += count * beta * theta * (1.0 - theta) / max(1e-12, alpha + beta * theta)
     return total
 
 
 @compiled
 def spread(state: ExactState, arm: int) -> None:
     """Lay the grid around the mode, as wide as the posterior is, and fill it."""
+    size = gather(state, arm)
     low, high = -30.0, 30.0
     while high - low > 0.01:
         middle = 0.5 * (low + high)
-        if slope(state, arm, middle) > 0.0:
+        if slope(state, arm, size, middle) > 0.0:
             low = middle
         else:
             high = middle
     mode = 0.5 * (low + high)
-    bend = (slope(state, arm, mode - 0.05) - slope(state, arm, mode + 0.05)) / 0.1
+    bend = (slope(state, arm, size, mode - 0.05) - slope(state, arm, size, mode + 0.05)) / 0.1
     reach = REACH / math.sqrt(max(bend, 0.1))
     state.point[arm, 0] = mode - reach
     state.point[arm, 1] = 2.0 * reach / (POINTS - 1)
@@ -128,26 +141,10 @@ def spread(state: ExactState, arm: int) -> None:
         theta = 1.0 / (1.0 + math.exp(-logit))
         # ln(1 - theta) = -logit + ln theta
         total = (state.counts[arm, 0] + state.counts[arm, 1]) * math.log(theta) - state.counts[arm, 1] * logit
-        for place in range(state.blocks[0] + 1):
-            count = state.pending[arm, place]
-            if count > 0.0:
-                alpha, beta = factor(state, arm, state.blocks[0] - place if place > 0 else state.level.shape[2])
-                if beta != 0.0:
-                    total += count * math.log(max(1e-12, alpha + beta * theta))
+        for j in range(size):
+            count, alpha, beta = state.silence[0, j], state.silence[1, j], state.silence[2, j]
+            total += count * math.log(max(1e-12, alpha + beta * theta))
         state.log[arm, g] = total
-    accumulate(state.log[arm], state.cumulative[arm])
-
-
-@compiled
-def settle(state: ExactState, arm: int, reward: float, age: int) -> None:
-    """A pull of that age is no longer pending: its reward takes the place of its silence."""
-    alpha, beta = factor(state, arm, age)
-    for g in range(POINTS):
-        logit = state.point[arm, 0] + g * state.point[arm, 1]
-        theta = 1.0 / (1.0 + math.exp(-logit))
-        state.log[arm, g] += math.log(theta) - (1.0 - reward) * logit
-        if beta != 0.0:
-            state.log[arm, g] -= math.log(max(1e-12, alpha + beta * theta))
     accumulate(state.log[arm], state.cumulative[arm])
 
 
@@ -292,6 +289,7 @@ def exact_state(
         point=np.zeros((arms, 2)),
         log=np.zeros((arms, POINTS)),
         cumulative=np.zeros((arms, POINTS)),
+        silence=np.zeros((3, total + 1)),
         learning=delays,
         blocks=np.zeros(1, np.int64),
         width=width,

@@ -24,7 +24,7 @@ class LearnedState(NamedTuple):
     fresh: np.ndarray  # by arm, open block and parity of the lag bin: conversions not yet in `events`
     counted: np.ndarray  # by arm and open block: conversions in `events`
     closed: np.ndarray  # pulls and ones of the closed blocks, by arm
-    waiting: np.ndarray  # ones of the open blocks, by arm
+    waiting: np.ndarray  # ones of the open blocks that are complete, by arm
     events: np.ndarray  # by arm and lag bin, of `curve`
     risk: np.ndarray
     aged: np.ndarray  # by arm and bin of age: the open pulls
@@ -51,10 +51,14 @@ class LearnedState(NamedTuple):
         block, bins = (s - 1) // self.width, self.events.shape[1]
         if block < self.blocks[0] - bins:
             self.closed[arm, 1] += reward
+            if t - s <= bins * self.width:  # at the very end of the window, when its block has just closed
+                self.events[arm, bins - 1] += 1.0
+                self.risk[arm, bins - 1] += 1.0
         else:
             place = block % (bins + 1)
             self.ones[arm, place] += reward
-            self.waiting[arm] += reward
+            if block < self.blocks[0]:  # those of a block whose silence is not read yet are read with it
+                self.waiting[arm] += reward
             self.fresh[arm, place, min((t - s) // self.width, bins - 1) % 2] += 1.0
         settle(self, arm)
 
@@ -83,6 +87,8 @@ def age(state: LearnedState) -> None:
                 state.counted[arm, place] += fresh
                 state.events[arm, k - 1] += fresh
                 state.risk[arm, k - 1] += state.counted[arm, place]
+            else:
+                state.waiting[arm] += state.ones[arm, place]
             if k < bins:
                 state.aged[arm, k] = state.pulls[arm, place]
                 continue
@@ -116,3 +122,39 @@ def learned_state(a: np.ndarray, b: np.ndarray, window: int, blocks: int, doubt:
         width=width,
         doubt=float(doubt),
     )
+
+
+class Sums(NamedTuple):
+    """What the state can be made of at any time: sums over pulls and conversions, in whatever order these came."""
+
+    complete: int  # blocks
+    pulls: np.ndarray  # by arm and open block, the one in progress first, then the newest complete one, and so on
+    ones: np.ndarray  # of them, seen so far
+    converted: np.ndarray  # of them, conversions
+    closed: np.ndarray  # pulls and ones of the closed blocks, by arm
+    late: np.ndarray  # by arm and lag bin: conversions
+    fresh: np.ndarray  # a row (arm, place in `pulls`, lag bin, conversions) for what does not count in the curve yet
+
+
+def resumed_state(a: np.ndarray, b: np.ndarray, width: int, doubt: float, sums: Sums) -> LearnedState:
+    """The state at a block edge, and what was seen since; the silence is still to be read, and the arms to be settled.
+
+    A conversion counts in the curve from that edge on at which its lag bin is over for its whole block: of d and n that
+    leaves the margins by lag and by block, less what is fresh.
+    """
+    bins = sums.late.shape[1]
+    state = learned_state(a, b, bins * width, bins, doubt)
+    open_ = np.arange(max(0, sums.complete - bins), sums.complete + 1)  # blocks; the first before the first is none
+    places, ages = open_ % (bins + 1), sums.complete - open_
+    arm, age, late, count = (sums.fresh[:, column].astype(np.int64) for column in range(4))
+    counted, events = sums.converted.astype(float), sums.late.astype(float)
+    np.subtract.at(counted, (arm, age), count)
+    np.subtract.at(events, (arm, late), count)
+    np.add.at(state.fresh, (arm, (sums.complete - age) % (bins + 1), late % 2), count)
+    state.pulls[:, places], state.ones[:, places] = sums.pulls[:, ages], sums.ones[:, ages]
+    state.counted[:, places] = counted[:, ages]
+    state.closed[:], state.waiting[:] = sums.closed, sums.ones[:, 1:].sum(axis=1)
+    state.events[:], state.risk[:] = events, np.cumsum(events - counted[:, 1:], axis=1)
+    state.aged[:] = sums.pulls[:, 1:]
+    state.blocks[0] = sums.complete
+    return state

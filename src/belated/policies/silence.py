@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -105,4 +106,6 @@ class ThompsonSilence(Policy):
         successes = [law.success if isinstance(law, Conversions | RewardDependent) else law for law in laws]
         for law in successes:
             refuse_unless_known("policy.delay", law)
-        return KnownState(a, b, np.zeros(arms), effective_trials(successes, rounds, self.window))
+        given = math.inf if self.window is None else self.window
+        windows = [min(given, law.window) if isinstance(law, Conversions) else given for law in laws]
+        return KnownState(a, b, np.zeros(arms), effective_trials(successes, rounds, windows))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
@@ -15,28 +15,20 @@ from belated.live import Experiment, values
 from belated.live.engine import Told
 from belated.live.experiment import Decision
 from belated.live.judge import Stale
+from belated.live.ledger import ExperimentRow
 from belated.live.settings import silence_from_text
 from belated.live.summary import Summary
-from belated.service import forms
-from belated.service.request import Asked, Receive, Scope, Send
+from belated.service import forms, problems
+from belated.service.problems import Problem
+from belated.service.reply import Json
+from belated.service.request import Asked
+
+if TYPE_CHECKING:
+    from belated.service.app import Service
 
 CHUNK = 1 << 16
+READY = 5.0  # seconds that a store may take to be written
 MEDIA = {"csv": "text/csv", "ndjson": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
-
-
-class Json:
-    """JSON, encoded by msgspec; sent with less ado than Starlette's responses, for it is most of what is sent."""
-
-    __slots__ = ("_body", "raw_headers", "status_code")
-
-    def __init__(self, content: Any, status: int = 200):
-        self._body = msgspec.json.encode(content)
-        self.status_code = status
-        self.raw_headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(self._body))]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": self._body})
 
 
 # --- Deciding and hearing ---
@@ -52,22 +44,25 @@ async def decide(asked: Asked) -> Json:
         decisions = await run_in_threadpool(experiment.ask_many, question.count)
         asked.service.counted.decided(experiment.name, len(decisions))
         return Json([_decided(each) for each in decisions], 201)
-    decision = await _one(asked, experiment, question)
-    if not decision.replayed:
-        asked.service.counted.decided(experiment.name, 1)
-    return Json(_decided(decision), 200 if decision.replayed else 201)
+    decided, replayed = await _one(asked.service, experiment, question)
+    if replayed:
+        return Json(decided, 200)
+    asked.service.counted.decided(experiment.name)
+    return Json(decided, 201)
 
 
-async def _one(asked: Asked, experiment: Experiment, question: forms.Question) -> Decision:
-    service = asked.service
+async def _one(service: Service, experiment: Experiment, question: forms.Question) -> tuple[forms.Decided, bool]:
     while True:
         version = await service.fresh(experiment)
+        ask = experiment.choice(version, unit=question.unit, id=question.id)
         try:
-            return await service.bridge.carry_out(
-                experiment.asking(unit=question.unit, id=question.id, version=version)
-            )
+            row, replayed = await service.bridge.answer(ask)
         except Stale:  # an arm or a status has changed: choose again
-            continue
+            experiment.forget(version)
+        else:
+            name = experiment.arm_name(version, row)
+            at = values.iso(row.asked_at)
+            return forms.Decided(values.written(row.id), name, row.propensity, at, row.unit), replayed
 
 
 def _decided(decision: Decision) -> forms.Decided:
@@ -83,7 +78,7 @@ async def tell(asked: Asked) -> Json:
         asked.path["decision"], answer.reward, answer.occurred_at, answer.revise, await asked.only()
     )
     status = await service.bridge.answer(operation)
-    service.counted.outcomes.labels(status).inc()
+    service.counted.told(status)
     return Json(forms.Status(status))
 
 
@@ -91,7 +86,7 @@ async def void(asked: Asked) -> Json:
     """Take the outcome of a decision back."""
     operation = asked.service.ledger.voiding(asked.path["decision"], await asked.only())
     status = await asked.service.bridge.answer(operation)
-    asked.service.counted.outcomes.labels(status).inc()
+    asked.service.counted.told(status)
     return Json(forms.Status(status))
 
 
@@ -103,7 +98,7 @@ async def tell_many(asked: Asked) -> Json:
     teller: Any = asked.service.ledger if only is None else await asked.service.experiment(only)
     told: list[Told] = await run_in_threadpool(teller.tell_many, given)
     for each in told:
-        asked.service.counted.outcomes.labels(each.status).inc()
+        asked.service.counted.told(each.status)
     return Json([forms.StatusOf(each.decision, each.status, str(each.error or "")) for each in told])  # type: ignore[arg-type]
 
 
@@ -118,7 +113,14 @@ async def overview(asked: Asked) -> Json:
 def summaries(asked: Asked) -> list[dict[str, Any]]:
     """The summaries of the experiments that the key is for."""
     only = asked.access.experiment
-    return [plain(each.summary()) for each in asked.service.ledger.experiments() if only in (None, each.name)]
+    found = asked.service.ledger.each(Experiment.summary)
+    return [_listed(row, each) for row, each in found if only in (None, row.name)]
+
+
+def _listed(row: ExperimentRow, found: Summary | Exception) -> dict[str, Any]:
+    if isinstance(found, Summary):
+        return plain(found)
+    return {"name": row.name, "status": row.status, "problem": problems.in_a_list(row.name, found).body()}
 
 
 async def summary(asked: Asked) -> Json:
@@ -143,7 +145,7 @@ async def waits(asked: Asked) -> Json:
     experiment = await asked.experiment()
     found = await asked.service.looking(experiment.waits, unit)
     arms = {name: _steps(law) for name, law in found.arms.items()}
-    return Json(forms.Curves(unit, _steps(found.pooled), arms))
+    return Json(forms.Curves(unit, _steps(found.pooled), arms, found.notice))
 
 
 def _steps(law: Any) -> forms.Steps | None:
@@ -197,6 +199,7 @@ async def create(asked: Asked) -> Json:
         floor=form.floor,
         prior=form.prior,
         priors=form.priors,
+        reading=form.reading,
     )
     return await _standing(asked, experiment, 201)
 
@@ -236,8 +239,13 @@ async def alive(asked: Asked) -> Json:
 
 
 async def ready(asked: Asked) -> Json:
-    """The store can be read and written."""
-    await asked.service.bridge.answer(asked.service.nothing)
+    """The store can be written: something has been, within the last second."""
+    try:
+        async with asyncio.timeout(READY):
+            await asked.service.writable()
+    except TimeoutError:
+        message = f"the store has not taken anything for {READY:g} seconds"
+        raise Problem(503, "unavailable", message, headers={"Retry-After": "1"}) from None
     return Json({"status": "ok"})
 
 

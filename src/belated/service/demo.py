@@ -37,9 +37,15 @@ class Crowd(NamedTuple):
 
 
 CROWDS = (
-    Crowd("checkout button", {"green": 0.11, "blue": 0.08, "grey": 0.05}, 800.0, 1.0, live.Failure(after="4d")),
+    Crowd(
+        "checkout button",
+        {"buy now": 0.11, "add to basket": 0.08, "continue": 0.05},
+        800.0,
+        1.0,
+        live.Failure(after="4d"),
+    ),
     Crowd("welcome letter", {"short": 0.34, "long": 0.27}, 150.0, 2.0, live.Pending()),
-    Crowd("price", {"9": 0.060, "10": 0.058, "12": 0.044, "15": 0.030}, 500.0, 0.5, live.Failure(after="2d")),
+    Crowd("price", {"9": 0.060, "10": 0.058, "12": 0.044, "15": 0.030}, 500.0, 0.5, live.Failure("2d")),
 )
 
 

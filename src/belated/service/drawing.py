@@ -17,7 +17,7 @@ import threading
 import traceback
 from typing import Any, NamedTuple
 
-from belated.live_charts import Belief, History, Steps
+from belated.live_shown import Belief, History, Steps
 
 TIME = 20.0  # seconds until a drawing is given up
 
@@ -34,6 +34,7 @@ class Drawing(NamedTuple):
     waits: dict[str, Steps]
     window: int | None
     coming: tuple[list[float], list[float]] | None  # times from now, outcomes expected by then
+    learned: dict[str, Steps]  # by which silence is read
 
 
 def pictures(drawing: Drawing) -> dict[str, str]:
@@ -63,6 +64,11 @@ def pictures(drawing: Drawing) -> dict[str, str]:
         made["waits"] = (
             charts.waits(drawing.waits, colours, window=drawing.window, **plain),
             "The share of decisions whose outcome has come, by the time since the decision.",
+        )
+    if drawing.learned:
+        made["learned"] = (
+            charts.learned(drawing.learned, colours, window=drawing.window, **plain),
+            "The share of conversions that have come, by the time since the decision, as it was learned.",
         )
     if drawing.coming is not None:
         made["coming"] = (

@@ -36,6 +36,15 @@ class NewExperiment(Form):
     floor: Share = 0.0
     prior: Prior = (1.0, 1.0)
     priors: dict[str, Prior] = {}
+    reading: Annotated[
+        Literal["silence", "wait"] | None,
+        Meta(
+            description=(
+                "What a decision counts before its window has closed: with silence, as far as it has had the time to "
+                "convert, the default where it can be read; with wait, nothing."
+            )
+        ),
+    ] = None
 
 
 class NewStatus(Form):
@@ -103,9 +112,26 @@ class StatusOf(msgspec.Struct, omit_defaults=True):
 
     decision: str
     status: Literal[
-        "applied", "duplicate", "late", "revised", "invalid", "not-found", "conflict", "archived", "unavailable"
+        "applied",
+        "duplicate",
+        "late",
+        "revised",
+        "invalid",
+        "not-found",
+        "conflict",
+        "archived",
+        "unavailable",
+        "clock-ran-backwards",
     ]
     detail: str = ""
+
+
+class Waited(msgspec.Struct):
+    """What an arm would be, had nothing been read of silence before the window has closed."""
+
+    trials: float
+    mean: float
+    best: float
 
 
 class Arm(msgspec.Struct):
@@ -124,6 +150,11 @@ class Arm(msgspec.Struct):
     best: float
     loss: float | None
     share: float
+    trials: Annotated[float, Meta(description="How many outcomes its posterior is worth.")]
+    delay: Annotated[
+        Literal["later", "sooner"] | None, Meta(description="If its conversions come so by more than chance.")
+    ]
+    waited: Waited | None
 
 
 class ToCome(msgspec.Struct):
@@ -134,6 +165,15 @@ class ToCome(msgspec.Struct):
     most_within: int | None
 
 
+class Learned(msgspec.Struct):
+    """How late conversions come, as silence is read by it; an arm that is not in `arms` has the levels of all."""
+
+    step: Annotated[int, Meta(description="In ms: levels[k] is for ages from k to k + 1 steps.")]
+    conversions: int
+    levels: list[float]
+    arms: dict[str, list[float]]
+
+
 class Overview(msgspec.Struct):
     """An experiment as of `at`."""
 
@@ -141,6 +181,7 @@ class Overview(msgspec.Struct):
     status: Literal["running", "stopped", "archived"]
     policy: str
     silence: str
+    reading: Literal["silence", "wait"]
     at: str
     asked: int
     observed: int
@@ -148,7 +189,17 @@ class Overview(msgspec.Struct):
     arms: list[Arm]
     leader: str | None
     to_come: ToCome
+    learned: Annotated[Learned | None, Meta(description="Only where silence is read.")]
     verdict: str
+    notice: str | None  # what is wrong with the time `at`, if anything is
+
+
+class Unreadable(msgspec.Struct):
+    """An experiment that this service cannot read; the others are not hidden by it."""
+
+    name: str
+    status: Literal["running", "stopped", "archived"]
+    problem: Trouble
 
 
 class Steps(msgspec.Struct):
@@ -164,6 +215,7 @@ class Curves(msgspec.Struct):
     unit: str
     pooled: Steps | None
     arms: dict[str, Steps | None]
+    notice: str | None  # what is wrong with the time as of which they are, if anything is
 
 
 class Trouble(msgspec.Struct, omit_defaults=True):

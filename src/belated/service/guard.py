@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict
+import math
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from belated.live import Ledger
 from belated.service.keys import Access, Keys
+from belated.service.limit import Limit
 from belated.service.problems import Problem
 from belated.service.request import Scope
 
@@ -19,16 +19,7 @@ if TYPE_CHECKING:
     from belated.service.routes import Route
 
 COOKIE = "belated_key"
-CLIENTS = 10_000  # whose rates are remembered
-HEADERS = [
-    (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-     b"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-]  # fmt: skip
+_EVERYTHING = Access("admin")
 _LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
 _FORWARDED = {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
 
@@ -36,19 +27,16 @@ _FORWARDED = {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip
 class Guard:
     """Admits requests. Without any key, on loopback, everyone is an admin."""
 
-    def __init__(self, ledger: Ledger, *, rate: float | None, loopback: bool):
+    def __init__(self, ledger: Ledger, *, limit: Limit | None, loopback: bool):
         self._ledger = ledger
         self._loopback = loopback
         self._keys = Keys(ledger)
-        self._rate = rate
-        self._spent: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._limited = limit
         self._reading: asyncio.Future[None] | None = None
 
-    async def admitted(self, scope: Scope, route: Route) -> Access:
+    async def admitted(self, scope: Scope, headers: dict[bytes, bytes], route: Route) -> Access:
         """What the caller may do, if it may do this."""
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        media = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if route.form is not None and media != b"application/json":
+        if route.form is not None and not _is_json(headers.get(b"content-type", b"")):
             raise Problem(415, "unsupported-type", "the body must be sent as application/json")
         client = (scope.get("client") or ("?",))[0]
         if route.role is None:  # such as /healthz, which is right also when the store is gone
@@ -71,7 +59,9 @@ class Guard:
     async def access(self, key: str | None, headers: dict[bytes, bytes]) -> Access | None:
         """What a key allows; None if it allows nothing."""
         if self._keys.stale():
-            await self._read_keys()
+            await asyncio.shield(self._read_keys())
+        elif self._keys.ages():
+            self._read_keys()  # so that nobody will have to wait
         if self._keys.needed:
             return self._keys.access(key) if key else None
         if not self._loopback:
@@ -82,39 +72,39 @@ class Guard:
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if name not in _LOOPBACK:  # a page of another site, whose name leads to this machine
             raise Problem(421, "misdirected", f"without keys this server answers to localhost only, not to {name!r}")
-        return Access("admin")
+        return _EVERYTHING
 
-    async def _read_keys(self) -> None:
+    def _read_keys(self) -> asyncio.Future[None]:
         """However many wait for them, they are read once."""
         if self._reading is None:
             self._reading = asyncio.ensure_future(run_in_threadpool(self._keys.read))
             self._reading.add_done_callback(self._have_read)
-        await asyncio.shield(self._reading)
+        return self._reading
 
     def _have_read(self, reading: asyncio.Future[None]) -> None:
         self._reading = None
+        if not reading.cancelled():
+            reading.exception()  # whoever waits for it will raise it; perhaps nobody does
 
     def _limit(self, client: str) -> None:
-        """A bucket of one second's requests for each client, refilled as time goes by."""
-        if self._rate is None:
+        if self._limited is None:
             return
-        now = time.monotonic()
-        left, then = self._spent.pop(client, (max(1.0, self._rate), now))
-        left = min(max(1.0, self._rate), left + (now - then) * self._rate)
-        self._spent[client] = (max(0.0, left - 1.0) if left >= 1.0 else left, now)
-        if len(self._spent) > CLIENTS:
-            self._spent.popitem(last=False)
-        if left < 1.0:
-            wait = max(1, round((1.0 - left) / self._rate))
-            message = f"more than {self._rate:g} requests a second"
-            raise Problem(429, "too-many-requests", message, headers={"Retry-After": str(wait)})
+        wait = self._limited.wait(client)
+        if wait > 0.0:
+            message = f"more than {self._limited.rate:g} requests a second"
+            raise Problem(429, "too-many-requests", message, headers={"Retry-After": str(math.ceil(wait))})
+
+
+def _is_json(media: bytes) -> bool:
+    return media == b"application/json" or media.split(b";")[0].strip().lower() == b"application/json"
 
 
 def _key(headers: dict[bytes, bytes]) -> tuple[str | None, bool]:
     """The key that came with a request, and whether it came in the page's cookie."""
-    scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-    if scheme.lower() == "bearer" and given:
-        return given.strip(), False
+    if b"authorization" in headers:
+        scheme, _, given = headers[b"authorization"].decode("latin-1").partition(" ")
+        if scheme.lower() == "bearer" and given:
+            return given.strip(), False
     if b"cookie" not in headers:
         return None, False
     try:

@@ -8,7 +8,7 @@ import json
 import re
 import string
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from belated.service.guard import COOKIE
@@ -87,13 +86,13 @@ class Bodies:
     def __init__(self) -> None:
         self._kept: OrderedDict[Any, tuple[tuple[Any, ...], Body]] = OrderedDict()
 
-    async def body(self, key: Any, sources: tuple[Any, ...], render: Callable[[], str]) -> Body:
+    async def body(self, key: Any, sources: tuple[Any, ...], render: Callable[[], Awaitable[Body]]) -> Body:
         """The part of that key, rendered if its sources are others than those it was rendered from."""
         known = self._kept.get(key)
         if known is not None and all(a is b for a, b in zip(known[0], sources, strict=True)):
             self._kept.move_to_end(key)
             return known[1]
-        made = await run_in_threadpool(lambda: Body.of(render()))
+        made = await render()
         self._kept[key] = sources, made
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)

@@ -99,6 +99,10 @@ class Keys:
         """Whether they must be read before they are used."""
         return time.monotonic() >= self._read_at + self.FRESH
 
+    def ages(self) -> bool:
+        """Whether they had better be read soon."""
+        return time.monotonic() >= self._read_at + self.FRESH / 2
+
     def read(self) -> None:
         """Read them anew."""
         began = time.monotonic()

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from belated.live import values
+
 _lines: list[bytes] = []
 _encode = msgspec.json.Encoder().encode
 _on = False
@@ -52,8 +54,7 @@ def flush() -> None:
 
 
 def _now() -> str:
-    seconds = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"
+    return values.iso(int(time.time() * 1000))
 
 
 class Handler(logging.Handler):

@@ -24,7 +24,8 @@ def description(routes: list[Route], version: str) -> dict[str, Any]:
     """The description as a dict."""
     types: list[Any] = [Trouble]
     for route in routes:
-        types += [each for each in (route.form, *route.gives.values()) if each is not None]
+        for given in (route.form, *route.gives.values()):
+            types += given if isinstance(given, tuple) else [given] if given is not None else []
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     refs = dict(zip(map(repr, types), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -87,5 +88,11 @@ def problems(route: Route) -> set[int]:
 def _response(status: int, given: Any, refs: dict[str, Any], route: Route) -> dict[str, Any]:
     response: dict[str, Any] = {"description": _MEANS[status]}
     if given is not None:
-        response["content"] = {"application/json": {"schema": refs[repr(given)]}}
+        response["content"] = {"application/json": {"schema": _schema(given, refs)}}
     return response
+
+
+def _schema(given: Any, refs: dict[str, Any]) -> Any:
+    if isinstance(given, tuple):
+        return {"type": "array", "items": {"anyOf": [refs[repr(each)] for each in given]}}
+    return refs[repr(given)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote
 
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from belated.live import Experiment, Ledger, ledger
+from belated.live.summary import without_reading
 from belated.service import reference, request, views, words
 from belated.service.drawing import PEN
 from belated.service.guard import COOKIE
@@ -20,6 +20,9 @@ from belated.service.problems import TITLES, Problem
 from belated.service.request import Asked, Scope
 from belated.service.routes import Route
 from belated.service.views import Card, View
+
+if TYPE_CHECKING:
+    from belated.service.app import Service
 
 FOLDED = 250  # arms that are kept up to date though folded away
 FRESH, DRAWN = 1.0, 5.0  # seconds for which numbers and pictures are kept at least
@@ -67,45 +70,50 @@ class Pages:
     async def list(self, asked: Asked) -> Response:
         """All experiments."""
         home = asked.service.ledger
-        epochs = await run_in_threadpool(_epochs, home)
-        cards = await self._cards.current(epochs, lambda: run_in_threadpool(views.cards, home))
-        await run_in_threadpool(PEN.start)  # the next page that is looked at has charts
+        looking = asked.service.looking
+        epochs = await looking(_epochs, home)
+        cards = await self._cards.current(epochs, lambda: looking(views.cards, home))
+        await asked.service.drawing(PEN.start)  # the next page that is looked at has charts
         only = asked.access.experiment
         given = {**await _common(asked), "cards": [card for card in cards if only in (None, card.name)]}
-        render = partial(_rendered, "list_live.html", given)
+        render = partial(looking, _body, "list_live.html", given)
         live = await self._bodies.body(("list", only, *_who(given)), (cards,), render)
         return await _answered(asked, "list.html", given, live)
 
     async def experiment(self, asked: Asked) -> Response:
         """One experiment."""
         experiment = await asked.experiment()
-        view = await self._view(experiment, asked.service.ledger)
+        view = await self._view(experiment, asked.service)
+        looking = asked.service.looking
         given = {**await _common(asked), "view": view, "most": FOLDED}
         key = (experiment.id, *_who(given))
         rest = Body.of("")
         if view.rest and asked.query.get("part") != "live":
-            rest = await self._bodies.body(("rest", *key), (view,), partial(_rendered, "rest.html", given))
+            render = partial(looking, _body, "rest.html", given)
+            rest = await self._bodies.body(("rest", *key), (view,), render)
         if asked.query.get("part") == "rest":
             return rest.response(asked.scope)
-        pictures = await self._drawn(view, asked.service.ledger)
+        pictures = await self._drawn(view, asked.service)
         given |= {"pictures": pictures, **_told(view)}
-        render = partial(_rendered, "experiment_live.html", given)
+        render = partial(looking, _body, "experiment_live.html", given)
         live = await self._bodies.body(("live", *key), (view, pictures), render)
         return await _answered(asked, "experiment.html", {**given, "rest": rest.markup}, live)
 
-    async def _view(self, experiment: Experiment, home: Ledger) -> View:
+    async def _view(self, experiment: Experiment, service: Service) -> View:
         """Where an experiment stands: as of a second ago at most, and never from before its last change of status."""
-        epoch = await run_in_threadpool(_epoch, home, experiment.name)
+        home = service.ledger
+        epoch = await service.looking(_epoch, home, experiment.name)
         kept = self._views.setdefault(experiment.id, Kept(FRESH))
-        return await kept.current(epoch, lambda: run_in_threadpool(views.view, experiment, home))
+        return await kept.current(epoch, lambda: service.looking(views.view, experiment, home))
 
-    async def _drawn(self, view: View, home: Ledger) -> dict[str, str]:
+    async def _drawn(self, view: View, service: Service) -> dict[str, str]:
         """The charts, drawn at most once in some seconds, whoever looks and however many."""
+        home = service.ledger
         if not view.summary.asked:
             return {}
         kept = self._pictures.setdefault(view.row.id, Kept(DRAWN))
-        key = view.at, home.now() // ROUND
-        return await kept.settled(key, lambda: run_in_threadpool(_drawing, view, home))
+        key = view.at, home.ticks() // ROUND
+        return await kept.settled(key, lambda: service.drawing(_drawing, view, home))
 
     # --- The API for people ---
 
@@ -120,7 +128,7 @@ class Pages:
             "errors": reference.errors(description),
             "trouble": json.dumps(trouble, indent=2),
         }
-        return Html(await run_in_threadpool(_rendered, "docs.html", given))
+        return Html(await asked.service.looking(_rendered, "docs.html", given))
 
     # --- Keys ---
 
@@ -185,12 +193,17 @@ def _rendered(template: str, given: dict[str, Any]) -> str:
     return environment().get_template(template).render(given)
 
 
+def _body(template: str, given: dict[str, Any]) -> Body:
+    return Body.of(_rendered(template, given))
+
+
 async def _answered(asked: Asked, template: str, given: dict[str, Any], live: Body) -> Response:
     """The part that changes, if only that is asked for, or the whole page around it."""
     if "part" in asked.query:
         return live.response(asked.scope)
     whole = {**given, "live": live.markup, "tag": live.tag}
-    return Body.of(await run_in_threadpool(_rendered, template, whole)).response(asked.scope)
+    body: Body = await asked.service.looking(_body, template, whole)
+    return body.response(asked.scope)
 
 
 def _epochs(home: Ledger) -> list[tuple[int, int]]:
@@ -213,6 +226,7 @@ def _told(view: View) -> dict[str, Any]:
     verdict = view.summary.verdict
     return {
         "verdict": f"{verdict[0].upper()}{verdict[1:]}" if view.summary.leader is None else verdict,
+        "waited": without_reading(view.summary),
         "low": min(arm.low for arm in arms),
         "high": max(arm.high for arm in arms),
         "captions": words.captions(view.summary, min(views.LEADERS, len(arms)), view.row.failure_after),

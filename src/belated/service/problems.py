@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import logging
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from belated.inputs import InvalidInput
 from belated.live import errors
+from belated.service.refusals import plainly
 
 STATUS: dict[type[Exception], int] = {
     InvalidInput: 422,
@@ -19,6 +20,8 @@ STATUS: dict[type[Exception], int] = {
     errors.Archived: 410,
     errors.ClockRanBackwards: 503,
     errors.Unavailable: 503,
+    errors.WrongLedger: 503,  # it was one when the service started
+    errors.Unreadable: 500,
 }
 TITLES = {
     "invalid-input": "A value that cannot be meant",
@@ -36,9 +39,13 @@ TITLES = {
     "misdirected": "Not a name of this server",
     "too-many-requests": "Too many requests",
     "unavailable": "The store cannot be reached now",
-    "clock-ran-backwards": "The server's clock ran backwards",
+    "clock-ran-backwards": "The server's clock is behind the ledger",
+    "unreadable": "The experiment cannot be read",
     "internal": "An error of the server",
 }
+
+
+log = logging.getLogger("belated.service")
 
 
 class Problem(Exception):
@@ -69,31 +76,28 @@ class Problem(Exception):
         return Response(body, self.status, headers=self.headers, media_type="application/problem+json")
 
 
-def of(error: Exception) -> Problem:
+def of(error: Exception, form: Any = None) -> Problem:
     """The problem that an exception is to a client; what we did not foresee is ours, and says nothing of itself."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, InvalidInput):
         return Problem(422, "invalid-input", f"{error.field}: {error.message}", error.field)
     if isinstance(error, errors.LiveError):
-        status = STATUS.get(type(error), 500)
-        headers = {"Retry-After": "1"} if status == 503 else {}
-        if isinstance(error, errors.Unavailable):  # its own words may tell of hosts and users
-            return Problem(503, "unavailable", "the store cannot be reached or written now; try again", headers=headers)
-        return Problem(status, error.kind if status != 500 else "internal", str(error), error.field, headers)
+        status = STATUS[type(error)]
+        if isinstance(error, errors.Unavailable | errors.WrongLedger):  # its own words may tell of hosts and users
+            message = "the store cannot be reached or written now; try again"
+            return Problem(503, "unavailable", message, headers={"Retry-After": "1"})
+        headers = {"Retry-After": "60"} if status == 503 else {}
+        return Problem(status, error.kind, str(error), error.field, headers)
     if isinstance(error, msgspec.ValidationError):
-        field, message = _located(str(error))
+        field, message = plainly(error, form)
         return Problem(422, "invalid-input", f"{field}: {message}" if field else message, field)
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
         return Problem(400, "not-json", f"the body is not JSON: {error}")
     return Problem(500, "internal", "an error of the server; its log has the request id")
 
 
-def _located(text: str) -> tuple[str | None, str]:
-    """The field and the message of msgspec's "… - at `$.field`"."""
-    match = re.fullmatch(r"(.*?)(?: - at `(?:key in )?\$\.?(.*?)`)?", text, flags=re.DOTALL)
-    message, field = (match[1], match[2]) if match else (text, None)
-    named = re.search(r"(?:unknown field|required field) `([^`]+)`", message)
-    if named:
-        field = f"{field}.{named[1]}" if field else named[1]
-    return field or None, message[0].lower() + message[1:]
+def in_a_list(name: str, error: Exception) -> Problem:
+    """The problem of one experiment among others that have none. The log has the cause."""
+    log.error("the experiment %r cannot be shown", name, exc_info=error)
+    return of(error)

@@ -42,7 +42,7 @@ class Asked:
         name = self.path["name"]
         if self.access.experiment not in (None, name):
             raise NotFound("experiment", f"there is none named {values.shown(name)}")
-        return await self.service.experiment(name)
+        return self.service.ledger.known(name) or await self.service.experiment(name)
 
     async def only(self) -> int | None:
         """The number of the one experiment that the key is for, if it is for one."""
@@ -53,10 +53,9 @@ class Asked:
 
 async def body(scope: Scope, receive: Receive, largest: int) -> bytes:
     """The whole body, unless it is too large."""
-    headers = dict(scope["headers"])
-    length = headers.get(b"content-length", b"")
-    if length.isdigit() and int(length) > largest:
-        raise _too_large(largest)
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value) > largest:
+            raise _too_large(largest)
     pieces, size = [], 0
     while True:
         message = await receive()

@@ -17,7 +17,8 @@ class Route(NamedTuple):
     role: str | None  # the least role that may use it; None: anyone
     answer: Callable[..., Awaitable[Any]]
     form: Any = None  # the type of the body, if it has one
-    gives: Mapping[int, Any] = MappingProxyType({200: None})  # the type of the answer, by status; None: no JSON
+    # The type of the answer, by status; None: no JSON; several: a list of these.
+    gives: Mapping[int, Any] = MappingProxyType({200: None})
     refuses: tuple[int, ...] = ()  # statuses of problems, beside those that any address may have
     page: bool = False  # for people: refusals are pages too
     slow: bool = False  # takes as long as it takes
@@ -43,7 +44,7 @@ def table() -> list[Route]:
         Route("PUT", decision, "writer", api.tell, forms.Answer, {200: forms.Status}, (404, 409, 410)),
         Route("DELETE", decision, "writer", api.void, None, {200: forms.Status}, (404, 410)),
         Route("POST", "/v1/outcomes", "writer", api.tell_many, list[forms.AnswerOf], {200: list[forms.StatusOf]}),
-        Route("GET", "/v1/experiments", "reader", api.overview, None, {200: list[forms.Overview]}),
+        Route("GET", "/v1/experiments", "reader", api.overview, None, {200: (forms.Overview, forms.Unreadable)}),
         Route("POST", "/v1/experiments", "admin", api.create, forms.NewExperiment, {201: forms.Overview}, (409,)),
         Route("GET", name, "reader", api.summary, None, {200: forms.Overview}, (404,)),
         Route("PATCH", name, "admin", api.change, forms.NewStatus, {200: forms.Overview}, (404, 410)),

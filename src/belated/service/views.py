@@ -10,9 +10,10 @@ from belated.live import Experiment, Ledger, Summary, ledger
 from belated.live.ledger import STANDING, Connection, ExperimentRow
 from belated.live.summary import ArmSummary, summarised
 from belated.live.values import BILLION
-from belated.live.version import Standing, evidence, standing
+from belated.live.version import Standing, posterior, standing
 from belated.live.waits import Curve, kaplan_meier, to_come
-from belated.live_charts import MOST, OTHERS, POOLED, Belief, History, Steps, nice
+from belated.live_shown import MOST, OTHERS, POOLED, Belief, History, Steps, nice
+from belated.service import problems
 from belated.service.drawing import Drawing
 
 EXACT = 50_000  # decisions up to which charts are made from every row; beyond, from totals by time
@@ -44,11 +45,11 @@ class View(NamedTuple):
 
 def view(experiment: Experiment, home: Ledger) -> View:
     """Where an experiment stands now."""
-    now = home.now()
+    clock = home.ticks()
     with home.store.reading() as connection:
         row = ledger.experiment(connection, experiment.name)
-        at = standing(connection, row, now)
-        summary = summarised(connection, at, experiment.settings, now)
+        at = standing(connection, row, clock)
+        summary = summarised(connection, at, experiment.settings, clock)
     order = sorted(range(len(summary.arms)), key=lambda place: _rank(summary.arms[place]))
     return View(row, at._replace(last_asked=0), summary, order, _colours(order[:MOST]))
 
@@ -64,11 +65,21 @@ class Card(NamedTuple):
     leader: str | None
     best: float
     spark: list[tuple[str, str]]  # a colour and a path, the last drawn uppermost
+    notice: str | None = None  # what is wrong with the time at which it was made
+    problem: str | None = None  # why it cannot be shown, and all else is nothing
 
 
 def cards(home: Ledger) -> list[Card]:
     """All experiments, the newest first."""
-    return [_card(experiment, home) for experiment in reversed(home.experiments())]
+    return [
+        _blank(row, found) if isinstance(found, Exception) else found
+        for row, found in reversed(home.each(lambda experiment: _card(experiment, home)))
+    ]
+
+
+def _blank(row: ExperimentRow, error: Exception) -> Card:
+    problem = problems.in_a_list(row.name, error)
+    return Card(row.id, row.name, row.status, 0, 0, None, 0.0, [], problem=problem.detail)
 
 
 def _card(experiment: Experiment, home: Ledger) -> Card:
@@ -78,7 +89,8 @@ def _card(experiment: Experiment, home: Ledger) -> Card:
     whole = shown.summary
     best = next((arm.best for arm in whole.arms if arm.name == whole.leader), 0.0)
     spark = _spark(asked, shown)
-    return Card(shown.row.id, whole.name, whole.status, whole.asked, whole.pending, whole.leader, best, spark)
+    counts = whole.asked, whole.pending
+    return Card(shown.row.id, whole.name, whole.status, *counts, whole.leader, best, spark, whole.notice)
 
 
 def _spark(asked: list[list[int]], shown: View) -> list[tuple[str, str]]:
@@ -115,7 +127,7 @@ def _colours(places: list[int]) -> dict[int, int]:
 
 def drawing(shown: View, home: Ledger) -> Drawing:
     """What the charts of a view are made from."""
-    now = home.now()
+    now = max(home.ticks(), round(shown.summary.at.timestamp() * 1000))
     window = shown.row.failure_after
     with home.store.reading() as connection:
         exact = shown.summary.asked <= EXACT
@@ -123,18 +135,26 @@ def drawing(shown: View, home: Ledger) -> Drawing:
         curves, coming = _waits(connection, shown, exact, now)
     ripe = None if window is None else now - window
     leaders = [str(colour) for colour, _ in shown.top[:LEADERS]]
-    return Drawing(_beliefs(shown), history, leaders, ripe, curves, window, coming)
+    return Drawing(_beliefs(shown), history, leaders, ripe, curves, window, coming, _learned(shown))
 
 
 def _beliefs(shown: View) -> list[Belief]:
-    total, seen = evidence(shown.at)
+    a, b = posterior(shown.at)
     beliefs = []
     for place, colour in sorted(shown.colours.items()):
-        arm, row = shown.summary.arms[place], shown.at.arms[place]
-        a = row.prior_a + float(total[place])
-        b = row.prior_b + float(seen[place] - total[place])
-        beliefs.append(Belief(str(colour), colour, a, b, arm.low, arm.high))
+        arm = shown.summary.arms[place]
+        beliefs.append(Belief(str(colour), colour, float(a[place]), float(b[place]), arm.low, arm.high))
     return beliefs
+
+
+def _learned(shown: View) -> dict[str, Steps]:
+    """The curve by which silence is read: of all arms, and of those shown apart that have one of their own."""
+    learned = shown.summary.learned
+    if learned is None or not learned.levels:
+        return {}
+    own = {str(colour): learned.arms[arm.name] for colour, arm in shown.top if arm.name in learned.arms}
+    ages = [(place + 0.5) * learned.step for place in range(len(learned.levels))]
+    return {name: Steps(ages, levels) for name, levels in {**dict(sorted(own.items())), POOLED: learned.levels}.items()}
 
 
 # --- What happened ---

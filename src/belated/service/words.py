@@ -66,8 +66,20 @@ def captions(whole: Summary, leaders: int, window: int | None) -> list[tuple[str
             f"By the time of the decision; {leading} and all together.{open_}",
         ),
         ("waits", "How late outcomes come", f"What is pending counts for as long as it has waited.{dotted}"),
+        ("learned", "How much silence says", learned(whole)),
         ("coming", "What is still to come", coming(whole)),
     ]
+
+
+def learned(whole: Summary) -> str:
+    """What the curve is by which silence is read."""
+    if whole.learned is None:
+        return ""
+    own = " In colour: arms whose curve is their own, in part." if whole.learned.arms else ""
+    return (
+        f"Of the successes within the window, the share that has come by then, learned from "
+        f"{whole.learned.conversions:,}. A decision without one counts as so much of a failure.{own}"
+    )
 
 
 def coming(whole: Summary) -> str:
@@ -84,7 +96,17 @@ def coming(whole: Summary) -> str:
     return f"{many}; some {forecast.expected:,.0f} are expected, half within {half} and nine in ten within {most}."
 
 
+def sentence(text: str) -> str:
+    """A text with a capital and a full stop.
+
+    >>> sentence("this it is")
+    'This it is.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 FILTERS = {
+    "sentence": sentence,
     "percent": percent,
     "rough": rough,
     "chance": chance,

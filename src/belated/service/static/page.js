@@ -129,10 +129,12 @@ function show(id) {
 }
 
 function experiment(given) {
+  const readable = given.get("silence") === "failure" && given.get("policy") === "thompson";
   return {
     name: given.get("name"),
     arms: given.get("arms").split("\n").map((line) => line.trim()).filter(Boolean),
     silence: given.get("silence") === "failure" ? { after: given.get("after").trim() } : "pending",
+    reading: readable ? given.get("reading") : "wait",
     policy: given.get("policy"),
     sticky: given.has("sticky"),
     floor: Number(given.get("floor")) / 100,

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +26,7 @@ from belated import (
     Thompson,
     simulate,
 )
-from belated.simulate import INSTANCE, POLICY, VISITORS, checkpoints, stream
+from belated.simulation import INSTANCE, POLICY, VISITORS, checkpoints, stream
 from support import LAWS, actions
 
 WORLD = Scenario(means=Between(0.2, 0.8), arms=4, delay=Loss(Between(0.1, 1.0)), rounds=300)
@@ -44,14 +43,6 @@ def test_the_same_seed_gives_the_same_bytes_with_any_number_of_threads() -> None
     ]
     assert len({_numbers(run) for run in runs}) == 1
     assert _numbers(simulate(WORLD, [Thompson(), UCB1()], replications=13, seed=4)) != _numbers(runs[0])
-
-
-def test_any_executor_gives_the_same_bytes() -> None:
-    expected = _numbers(simulate(WORLD, [Thompson()], replications=6, seed=3))
-    with ThreadPoolExecutor(3) as threads:
-        assert _numbers(simulate(WORLD, [Thompson()], replications=6, seed=3, executor=threads)) == expected
-    with ProcessPoolExecutor(2) as processes:
-        assert _numbers(simulate(WORLD, [Thompson()], replications=6, seed=3, executor=processes)) == expected
 
 
 def test_neither_the_order_of_the_policies_nor_the_number_of_replications_changes_a_replication() -> None:

@@ -7,17 +7,18 @@ of threads nor the order of the policies can change a number.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from belated import loop
+from belated import loop, work
 from belated.inputs import InvalidInput, number
 from belated.policies import label
 from belated.policies.base import Policy
@@ -25,11 +26,13 @@ from belated.provenance import provenance
 from belated.result import Result
 from belated.scenario import Scenario
 from belated.visitors import compiled_visitors
+from belated.work import Outcome
 
 Progress = Callable[[str, float], None]
 """Called with what is going on, and the fraction of the study that is done."""
 
 INSTANCE, VISITORS, POLICY = 0, 1, 2
+BATCHES = 32  # a policy, at least, if there are as many replications
 
 
 def stream(seed: int, replication: int, purpose: int) -> np.random.Generator:
@@ -45,15 +48,6 @@ def checkpoints(rounds: int, count: int = 200) -> np.ndarray:
     return marks
 
 
-class Outcome(NamedTuple):
-    """What some replications of one policy left, a row each."""
-
-    regret: np.ndarray
-    pulls: np.ndarray
-    fates: np.ndarray
-    seconds: float
-
-
 @dataclass(frozen=True)
 class Batch:
     """Some replications of one policy: the unit of work."""
@@ -64,6 +58,14 @@ class Batch:
     replications: range
     marks: tuple[int, ...]
     compiled: bool
+
+    @property
+    def name(self) -> str:
+        """A digest of all that decides its numbers: what is run, by which code, on which NumPy."""
+        from belated.kernels import fingerprint
+
+        code = fingerprint(*_classes((self.scenario, self.policy)), loop.play, stream)
+        return hashlib.sha256(f"{self!r} {code} {np.__version__}".encode()).hexdigest()[:40]
 
     def run(self, stop: np.ndarray | None = None) -> Outcome:
         stop = np.zeros(1, np.uint8) if stop is None else stop
@@ -113,12 +115,15 @@ def simulate(
     workers: int | None = None,
     executor: Executor | None = None,
     compiled: bool = True,
+    keep: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Run every policy on the same `replications` worlds of `scenario`.
 
-    `workers` threads share the work (all cores by default), or any other `executor`. The numbers depend on `seed`
-    alone. With `compiled=False` the loop runs as plain Python, a few hundred times slower, with the same numbers.
+    `workers` threads share the work (all cores by default), or any `executor` of `concurrent.futures`: processes,
+    Dask's, MPI's. The numbers depend on `seed` alone. With `compiled=False` the loop runs as plain Python, a few
+    hundred times slower, with the same numbers. The folder `keep` holds what is finished, batch by batch: the same
+    study, begun again, goes on from there. Deleting it is left to the caller.
 
     >>> from belated import Fixed, Thompson, UCB1
     >>> world = Scenario(means=[.6, .4], delay=Fixed(40), rounds=500)
@@ -140,21 +145,27 @@ def simulate(
     for policy in policies:  # what cannot play this scenario says so before any work is done
         policy.knowing(world.laws).start(scenario.arms or 0, scenario.rounds)
     began = time.perf_counter()
-    outcomes = _run_all(
-        [
-            Batch(scenario, policy, seed, rows, marks, compiled)
-            for policy in policies
-            for rows in _split(replications, workers)
-        ],
-        labels,
-        executor or ThreadPoolExecutor(workers),
-        own=executor is None,
-        progress=progress,
+    batches = [
+        Batch(scenario, policy, seed, rows, marks, compiled) for policy in policies for rows in _split(replications)
+    ]
+    report = progress or (lambda what, fraction: None)
+    report(labels[0], 0.0)
+    if compiled and (executor is None or isinstance(executor, ThreadPoolExecutor)):
+        _compile(batches, labels, report)
+
+    resumed: dict[str, int] = {}
+
+    def show(place: int, done: int) -> None:
+        if place < 0:
+            resumed["resumed"] = done
+        report(labels[place * len(labels) // len(batches)] if place >= 0 else "resumed", done / len(batches))
+
+    outcomes = work.outcomes(
+        batches, executor=executor, workers=workers, keep=None if keep is None else Path(keep), progress=show
     )
-    shape = (len(policies), -1)
     joined = [np.concatenate(parts) for parts in list(zip(*outcomes, strict=True))[:3]]
     regret, pulls, fates = (part.reshape(len(policies), replications, -1) for part in joined)
-    seconds = np.array([outcome.seconds for outcome in outcomes]).reshape(shape).sum(axis=1)
+    seconds = np.array([outcome.seconds for outcome in outcomes]).reshape(len(policies), -1).sum(axis=1)
     return Result(
         policies=labels,
         rounds=np.array(marks),
@@ -163,7 +174,7 @@ def simulate(
         fates=fates,
         seconds=seconds,
         provenance=provenance(
-            seed=seed, replications=replications, seconds=time.perf_counter() - began, study=scenario
+            seed=seed, replications=replications, seconds=time.perf_counter() - began, study=scenario, **resumed
         ),
     )
 
@@ -181,9 +192,31 @@ def _labels(policies: Sequence[Policy]) -> tuple[str, ...]:
     return labels
 
 
-def _split(replications: int, workers: int) -> list[range]:
-    """Batches small enough that the workers end together and progress shows."""
-    size = max(1, replications // (8 * workers))
+def _compile(batches: list[Batch], labels: tuple[str, ...], report: Progress) -> None:
+    """Compile what is not compiled yet, one after the other, saying so: threads would wait for it in silence."""
+    from belated import kernels
+
+    for batch, name in zip(batches[:: len(batches) // len(labels)], labels, strict=True):
+        world = batch.scenario.draw(stream(batch.seed, 0, INSTANCE))
+        if not kernels.is_ready(batch.policy.knowing(world.laws).start(len(world.laws), 1)):
+            report(f"{name}: compiling", 0.0)
+            replace(batch, scenario=replace(batch.scenario, rounds=1), replications=range(1), marks=(1,)).run()
+
+
+def _classes(specification: object) -> Iterator[type]:
+    """The classes of which a specification is made."""
+    if isinstance(specification, tuple):
+        for part in specification:
+            yield from _classes(part)
+    elif is_dataclass(specification):
+        yield type(specification)
+        for each in fields(specification):
+            yield from _classes(getattr(specification, each.name))
+
+
+def _split(replications: int) -> list[range]:
+    """Batches small enough that any number of workers end together, that progress shows, and little is lost."""
+    size = max(1, replications // BATCHES)
     return [range(start, min(start + size, replications)) for start in range(0, replications, size)]
 
 
@@ -204,31 +237,3 @@ def _free_memory() -> int:
         return 1024 * int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0])
     except (OSError, IndexError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _run_all(
-    batches: list[Batch], labels: tuple[str, ...], executor: Executor, *, own: bool, progress: Progress | None
-) -> list[Outcome]:
-    """The outcomes of the batches, in their order. On any error, Ctrl-C included, what runs is told to stop."""
-    report = progress or (lambda what, fraction: None)
-    stop = np.zeros(1, np.uint8)
-    threads = isinstance(executor, ThreadPoolExecutor)
-    futures: dict[Future[Outcome], int] = {}
-    results: dict[int, Outcome] = {}
-    try:
-        for place, batch in enumerate(batches):
-            futures[executor.submit(batch.run, stop) if threads else executor.submit(batch.run)] = place
-        report(labels[0], 0.0)
-        for future in as_completed(futures):
-            place = futures[future]
-            results[place] = future.result()
-            report(labels[place * len(labels) // len(batches)], len(results) / len(batches))
-    except BaseException:
-        stop[0] = 1
-        for future in futures:
-            future.cancel()
-        raise
-    finally:
-        if own:
-            executor.shutdown(wait=True)
-    return [results[place] for place in range(len(batches))]
