@@ -26,7 +26,7 @@ from belated import live
 from belated.live import Experiment, Ledger, ledger
 from belated.live.fold import Moves
 from belated.live.judge import Asked
-from belated.live.ledger import DecisionRow, OutcomeRow
+from belated.live.store import DecisionRow, OutcomeRow
 from belated.live.values import BILLION, new_identity
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from belated.live import ledger
-from belated.live.ledger import Store
+from belated.live import schema
+from belated.live.store import Store
 
 BEGAN = 1_700_000_000_000
 HOUR = 3_600_000
@@ -35,7 +35,7 @@ def identity(number: int) -> bytes:
 
 def write_first(store: Store) -> None:
     """An experiment with a few decisions and outcomes, in schema 1."""
-    ledger.migrate(store, upto=1)
+    schema.migrate(store, upto=1)
     grain = 10 * HOUR // 1024
     sums: dict[tuple[Any, ...], list[int]] = {}
     with store.writing() as connection:

@@ -14,9 +14,11 @@ from belated import (
     Loss,
     Mixture,
     Observed,
+    Outage,
     Pareto,
     Policy,
     Queue,
+    Refreshed,
     RewardDependent,
     Scenario,
     Thompson,
@@ -41,6 +43,8 @@ LAWS: dict[str, Law] = {
     "reward-dependent": RewardDependent(Fixed(10), Observed([0, 4], [0.5, 1.0])),
     "conversions": Conversions(Geometric(0.1), 20),
     "drifting": Drifting(Geometric(0.1), Uniform(3, 30), 60),
+    "refreshed": Refreshed(RewardDependent(Geometric(0.1), Fixed(2)), 9),
+    "outage": Conversions(Outage(Geometric(0.1), 40, 70), 20),
 }
 
 MEANS = (0.313, 0.571, 0.437)  # no two sums of their gaps coincide: regret tells the actions
@@ -57,6 +61,7 @@ def every_policy() -> dict[str, Policy]:
     policies["qpm-d-wait"] = QPMD(base=named("wait", window=9))
     policies["thompson-coin"] = Thompson(prior=(0.5, 0.5), coin=True)
     policies["wait"] = named("wait", window=6)
+    policies["wait-provisional"] = named("wait", window=6, provisional=True)
     policies["thompson-silence"] = named("thompson-silence", window=23, blocks=8)
     policies["thompson-silence-both"] = named("thompson-silence", blocks=1)  # unless the law has a window
     policies["thompson-silence-known"] = named("thompson-silence-known", delay=Geometric(0.1))

@@ -12,6 +12,7 @@ from scipy.special import kolmogorov
 
 from belated import (
     Between,
+    Conversions,
     Exponential,
     Fixed,
     Geometric,
@@ -20,8 +21,10 @@ from belated import (
     Loss,
     Mixture,
     Observed,
+    Outage,
     Pareto,
     Queue,
+    Refreshed,
     RewardDependent,
     Uniform,
     delays,
@@ -164,6 +167,33 @@ def test_reward_dependent_delays() -> None:
     assert (law.delay(None, 1, 1.0, 0.3), law.delay(None, 1, 0.0, 0.3)) == (1000.0, 2.0)
 
 
+def test_what_is_refreshed_is_seen_at_the_next_multiple_and_at_once_if_every_round_is_one() -> None:
+    for name, law in {**IID_LAWS, "reward-dependent": RewardDependent(Fixed(10), Loss(0.4))}.items():
+        for t, reward, v in [(1, 1.0, 0.2), (7, 0.0, 0.55), (40, 1.0, 0.999), (41, 0.0, 0.7)]:
+            plain = law.delay(None, t, reward, v)
+            assert Refreshed(law, 1).delay(None, t, reward, v) == plain, name
+            waits = [Refreshed(law, every).delay(None, t, reward, v) for every in (2, 4, 8, 16, 32)]
+            assert waits == sorted(waits)  # each is a multiple of the one before
+            for every, wait in zip((2, 4, 8, 16, 32), waits, strict=True):
+                assert plain <= wait < plain + every or plain == wait == math.inf
+                assert wait == math.inf or (t + wait) % every == 0
+
+
+def test_an_outage_holds_back_what_comes_in_it_and_nothing_else() -> None:
+    law = Outage(Fixed(5), 20, 30)
+    due = [t + law.delay(None, t, 1.0, 0.5) for t in range(1, 40)]
+    assert due == [t + 5 if not 20 <= t + 5 < 30 else 30 for t in range(1, 40)]
+    assert Outage(Loss(0.0), 20, 30).delay(None, 25, 1.0, 0.5) == math.inf
+    assert Outage(Fixed(5), 20, 20).delay(None, 15, 1.0, 0.5) == 5.0
+
+
+def test_refreshed_and_outage_stand_within_a_window() -> None:
+    """A window closes by the clock: a success that is seen only after it is a failure at its end."""
+    nightly = Conversions(Refreshed(Fixed(3), 10), window=8)
+    assert [nightly.delay(None, t, 1.0, 0.5) for t in (2, 7, 8)] == [8.0, 3.0, 8.0]
+    assert [nightly.revealed(None, t, 1.0, 0.5) for t in (1, 2, 7, 8)] == [0.0, 1.0, 1.0, 0.0]
+
+
 def test_ranges_are_drawn() -> None:
     law = Mixture([0.5, 0.5], [Loss(Between(0.2, 0.4)), Geometric(0.5)])
     drawn = law.draw(np.random.default_rng(1))
@@ -192,6 +222,12 @@ def test_ranges_are_drawn() -> None:
         (lambda: Mixture([0.5, 0.6], [Fixed(1), Fixed(2)]), r"delay\.weights: must add up to 1, got 1\.1"),
         (lambda: Mixture([1], [Queue(1)]), r"delay\.laws: must be a law of independent delays, got Queue"),
         (lambda: Observed([3, 1], [0.1, 0.2]), r"delay\.delays: delays and levels must ascend"),
+        (lambda: Refreshed(Fixed(1), 0), r"delay\.every: must be at least 1, got 0"),
+        (lambda: Refreshed(Conversions(Fixed(1), 9), 3), r"delay\.inner: a window closes by the clock: put it outside"),
+        (lambda: Refreshed(Queue(1), 3), r"delay\.inner: must be a law without memory, got Queue"),
+        (lambda: Refreshed(3, 3), r"delay\.inner: must be a delay law, got 3"),
+        (lambda: Outage(Fixed(1), 9, 3), r"delay\.end: must not be before start = 9, got 3"),
+        (lambda: Outage(Fixed(1), -1, 3), r"delay\.start: must be at least 0, got -1"),
         (lambda: Observed.from_waits([]), r"waits: must hold at least one wait, got none"),
         (lambda: delays.named("geometrical", p=1), r"unknown law 'geometrical'; did you mean 'geometric'\?"),
         (lambda: delays.named("geometric", q=1), r"unknown parameter of geometric 'q'; there are p"),

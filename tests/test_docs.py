@@ -64,9 +64,9 @@ def test_toml_shown_is_a_study(page: Path) -> None:
 
 
 def test_every_verb_of_the_makefile_shown_exists() -> None:
-    verbs = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    verbs = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     for page in PAGES:
-        assert set(re.findall(r"(?:^|`)make ([a-z]+)(?=`|\s+#)", page.read_text(), flags=re.MULTILINE)) <= verbs
+        assert set(re.findall(r"(?:^|`)make ([a-z-]+)(?=`|\s+#)", page.read_text(), flags=re.MULTILINE)) <= verbs
 
 
 def test_every_law_and_policy_is_told_of() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import crew as task
 from belated import live
-from belated.live import LiveError, Unavailable, WrongLedger, fold, ledger
+from belated.live import LiveError, Unavailable, WrongLedger, fold, ledger, schema
 from belated.live.values import written
 from crew import Hand
 from live_support import Clock, opened, sound
@@ -32,7 +32,7 @@ def check_first(url: str) -> None:
     """What was written in schema 1 is all there, and the ledger works on."""
     now = BEGAN + 20 * HOUR
     with live.open(url, clock=lambda: now / 1000, refresh=0) as shop:
-        assert version(shop) == ledger.VERSION
+        assert version(shop) == schema.VERSION
         test = shop.get("checkout")
         summary = test.summary()
         found = [(arm.name, arm.asked, arm.observed, arm.assumed, arm.pending, arm.successes) for arm in summary.arms]
@@ -70,7 +70,7 @@ def test_a_ledger_of_schema_1(ledger_url: str) -> None:
 
 def check_first_again(url: str) -> None:
     with live.open(url) as shop:
-        assert version(shop) == ledger.VERSION
+        assert version(shop) == schema.VERSION
         assert shop.get("checkout").summary().asked == 9
 
 
@@ -84,7 +84,7 @@ def test_the_kept_file_of_schema_3(tmp_path: Path) -> None:
     shutil.copy(KEPT / "0003.db", tmp_path / "old.db")
     clock = Clock(1_700_184_954.0)
     with opened(f"sqlite:///{tmp_path}/old.db", clock) as shop:
-        assert version(shop) == ledger.VERSION
+        assert version(shop) == schema.VERSION
         test = shop.get("checkout")
         summary = test.summary()
         found = [(arm.name, arm.asked, arm.observed, arm.assumed, arm.pending) for arm in summary.arms]
@@ -116,7 +116,7 @@ def test_processes_that_open_it_at_once(new_ledger: Callable[[], str], crew: lis
         with live.open(url) as shop:
             with shop.store.reading() as connection:
                 numbers = connection.rows("SELECT version FROM belated_schema ORDER BY version")
-            assert [number for (number,) in numbers] == list(range(1, ledger.VERSION + 1))
+            assert [number for (number,) in numbers] == list(range(1, schema.VERSION + 1))
 
 
 def test_a_migration_that_fails_leaves_the_ledger(ledger_url: str, tmp_path: Path, monkeypatch: Any) -> None:
@@ -126,7 +126,7 @@ def test_a_migration_that_fails_leaves_the_ledger(ledger_url: str, tmp_path: Pat
     broken = tmp_path / "0002_broken.sql"
     broken.write_text("CREATE TABLE half_done (a BIGINT);\nINSERT INTO nowhere VALUES (1);\n")
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "MIGRATIONS", [ledger.MIGRATIONS[0], broken, *ledger.MIGRATIONS[2:]])
+        patch.setattr(schema, "MIGRATIONS", [schema.MIGRATIONS[0], broken, *schema.MIGRATIONS[2:]])
         with pytest.raises(Exception, match="nowhere"):
             live.open(ledger_url)
     check_first(ledger_url)
@@ -138,11 +138,11 @@ def test_a_migration_that_fails_leaves_the_ledger(ledger_url: str, tmp_path: Pat
 def test_a_newer_schema_is_refused(ledger_url: str) -> None:
     with live.open(ledger_url) as shop:
         shop.create("test", ["red", "green"])
-        newer = ledger.VERSION + 1
+        newer = schema.VERSION + 1
         shop.do(lambda connection: connection.many("INSERT INTO belated_schema (version) VALUES (?)", [(newer,)]))
     for _ in range(2):
         with pytest.raises(
-            WrongLedger, match=rf"^ledger: its schema is {newer}, newer than {ledger.VERSION}, all that"
+            WrongLedger, match=rf"^ledger: its schema is {newer}, newer than {schema.VERSION}, all that"
         ):
             live.open(ledger_url)
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from belated import InvalidInput, live
-from belated.live import Experiment, Ledger, ledger, version
+from belated.live import Experiment, Ledger, ledger, store, version
 from belated.live.judge import Ask, Tell
-from belated.live.ledger import DecisionRow
+from belated.live.store import DecisionRow
 from belated.live.summary import Waited, without_reading
 from belated.live.values import BILLION, identity
 from live_support import Clock, opened, sound
@@ -330,7 +330,7 @@ def test_bad_readings(how: dict[str, Any], line: str, tmp_path: Path, clock: Clo
 @pytest.mark.parametrize("grain", [None, 1, 10**13])
 def test_blocks_are_at_most_fifty_a_window(after: float, grain: int | None, tmp_path: Path) -> None:
     settings = live.settings.Settings(silence=live.Failure(after=after))
-    row = ledger.ExperimentRow(1, "", "", "running", 1, grain or settings.grain, settings.window, 0)
+    row = store.ExperimentRow(1, "", "", "running", 1, grain or settings.grain, settings.window, 0)
     assert 1 <= row.bins <= 50
     assert row.width % row.grain == 0
     assert (row.bins - 1) * row.width < (settings.window or 0) <= row.bins * row.width

@@ -16,7 +16,7 @@ from belated import live
 from belated.live import Ledger
 from belated.live.fold import Moves
 from belated.live.judge import Ask
-from belated.live.ledger import DecisionRow
+from belated.live.store import DecisionRow
 from belated.live.values import identity
 
 BEGAN = 1_700_000_000_000

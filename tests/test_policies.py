@@ -24,6 +24,7 @@ from belated import (
     SuccessiveElimination,
     Thompson,
     Uniform,
+    Wait,
     policies,
 )
 from belated.policies.base import hear
@@ -189,12 +190,14 @@ def test_the_theory_constants_do_not_end_a_phase_in_the_papers_horizon() -> None
 
 
 def test_patient_index_by_hand() -> None:
-    state = PatientBandits(alpha=0.2).start(2, 3000)
+    state, rng = PatientBandits(alpha=0.2).start(2, 3000), np.random.default_rng(0)
     for arm, pulls, conversions in ((0, 50, 20), (1, 10, 1)):
-        state.pulls[arm], state.total[arm] = pulls, conversions
-    state.choose(61, np.random.default_rng(0))
+        for pull in range(pulls):
+            state.sent(1, arm)
+            state.learn(arm, float(pull < conversions), rng)
     expected = [s / m + math.sqrt(2 * math.log(2 * 2 * 3000**3) / m) + 2 * m**-0.2 for m, s in ((50, 20), (10, 1))]
-    assert state.scores.tolist() == pytest.approx(expected)
+    assert state.indices.tolist() == pytest.approx(expected)
+    assert state.choose(61, rng) == int(np.argmax(expected))
 
 
 def test_patient_is_told_the_smallest_alpha() -> None:
@@ -231,6 +234,23 @@ def test_thompson_with_a_coin_learns_whole_rewards() -> None:
     assert state.successes[0] == int(state.successes[0])
     assert abs(state.successes[0] - 301) < 4 * math.sqrt(1000 * 0.3 * 0.7)
     assert state.successes[0] + state.failures[0] == 1002
+
+
+def test_waiting_by_hand() -> None:
+    """Arm 0 in rounds 1 to 3, window 2: a success in time, silence, and a success after its window has closed."""
+    found = {}
+    for provisional in (True, False):
+        state = Wait(window=2, provisional=provisional).start(2, 9)
+        rng = np.random.default_rng(1)
+        found[provisional] = []
+        for t in range(1, 8):
+            state.sent(t, 0 if t <= 3 else 1)
+            for s in {2: [1], 6: [3]}.get(t, []):
+                state.heard(t, s, 0, 1.0, rng)
+            found[provisional].append((state.successes[0], state.failures[0]))
+    # The first counts in round 3; silence in round 4, and in 5 until its success is heard in 6.
+    assert found[True] == [(1, 1), (1, 1), (2, 1), (2, 2), (2, 3), (3, 2), (3, 2)]
+    assert found[False] == [(1, 1), (1, 1), (2, 1), (2, 1), (2, 1), (3, 1), (3, 1)]
 
 
 def test_split_is_uniform() -> None:

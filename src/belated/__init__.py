@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from belated import delays, live, policies, theory
+    from belated import delays, live, policies, rehearse, theory
     from belated.delays import (
         Conversions,
         Drifting,
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
         Loss,
         Mixture,
         Observed,
+        Outage,
         Pareto,
         Queue,
+        Refreshed,
         RewardDependent,
         Uniform,
     )
@@ -69,11 +71,13 @@ __all__ = [
     "Mixture",
     "Observed",
     "OptimisticElimination",
+    "Outage",
     "Pareto",
     "PatientBandits",
     "PhasedElimination",
     "Policy",
     "Queue",
+    "Refreshed",
     "Result",
     "RewardDependent",
     "Scenario",
@@ -88,6 +92,7 @@ __all__ = [
     "delays",
     "live",
     "policies",
+    "rehearse",
     "simulate",
     "theory",
 ]
@@ -96,8 +101,8 @@ __all__ = [
 # Where each name is from. What is not asked for is not imported: `belated --help` needs neither NumPy nor the rest.
 _HOMES = {
     "delays": (
-        "Conversions", "Drifting", "Exponential", "Fixed", "Geometric", "Loss", "Mixture", "Observed", "Pareto",
-        "Queue", "RewardDependent", "Uniform",
+        "Conversions", "Drifting", "Exponential", "Fixed", "Geometric", "Loss", "Mixture", "Observed", "Outage",
+        "Pareto", "Queue", "Refreshed", "RewardDependent", "Uniform",
     ),
     "inputs": ("Between", "InvalidInput"),
     "law": ("Law",),
@@ -111,7 +116,7 @@ _HOMES = {
     "simulation": ("simulate",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("delays", "live", "policies", "theory")
+_MODULES = ("delays", "live", "policies", "rehearse", "theory")
 
 
 def __getattr__(name: str) -> Any:

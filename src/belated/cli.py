@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer._click.exceptions import ClickException  # typer does not export its base class of usage errors
 
-from belated import cli_live, cli_service
+from belated import cli_live, cli_rehearse, cli_service
 from belated.inputs import InvalidInput, nearest
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ app.add_typer(cli_live.app, name="live")
 app.add_typer(cli_service.keys_app, name="keys")
 app.command()(cli_service.serve)
 app.command()(cli_service.demo)
+app.command()(cli_rehearse.rehearse)
 
 
 def _whole(text: str) -> Any:
@@ -271,11 +271,9 @@ def _named(every: Sequence[Experiment], names: Sequence[str] | None) -> list[Exp
 
 def _refuse_unusable(folder: Path) -> None:
     """Refuse a folder that cannot be written, before any work is done."""
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not existing.is_dir():
-        raise InvalidInput("--out", f"{existing} is a file, not a folder")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise InvalidInput("--out", f"{existing} cannot be written")
+    from belated.result import refuse_unusable  # which imports NumPy
+
+    refuse_unusable(folder)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from belated.inputs import InvalidInput
 
 if TYPE_CHECKING:
     from belated.live import Decision, Ledger, Summary
-    from belated.live.ledger import ExperimentRow
+    from belated.live.store import ExperimentRow
 
 app = typer.Typer(
     help="Run an experiment: ask for decisions now, tell their outcomes whenever they come.", no_args_is_help=True

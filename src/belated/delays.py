@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from belated.dependent import Conversions, Drifting, RewardDependent
+from belated.dependent import Conversions, Drifting, Outage, Refreshed, RewardDependent
 from belated.inputs import InvalidInput, Number, listed, nearest, number, probability
 from belated.law import Law, first_at_least, refuse_unless_iid, searched, smallest
 
 __all__ = [
     "LAWS", "Conversions", "Drifting", "Exponential", "Fixed", "Geometric", "Law", "Loss", "Mixture", "Observed",
-    "Pareto", "Queue", "RewardDependent", "Uniform", "keys", "named",
+    "Outage", "Pareto", "Queue", "Refreshed", "RewardDependent", "Uniform", "keys", "named",
 ]  # fmt: skip
 
 
@@ -313,8 +313,10 @@ LAWS: dict[str, type[Law]] = {
     "loss": Loss,
     "mixture": Mixture,
     "observed": Observed,
+    "outage": Outage,
     "pareto": Pareto,
     "queue": Queue,
+    "refreshed": Refreshed,
     "reward-dependent": RewardDependent,
     "uniform": Uniform,
 }

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from belated.inputs import Number, number
+from belated.inputs import InvalidInput, Number, number
 from belated.law import Law, refuse_unless_iid
 
 
@@ -60,11 +60,83 @@ class Drifting(Law):
 
 
 @dataclass(frozen=True)
+class Refreshed(Law):
+    """What comes is seen at the next multiple of `every` rounds: a posterior read anew so often, or a nightly upload.
+
+    A reward of round t that the law `inner` brings in round t + l is revealed in round ceil((t + l) / every) * every.
+    With every = 1 it is `inner` itself. A window closes by the clock, so write Conversions(Refreshed(…), window).
+
+    >>> from belated.delays import Fixed
+    >>> nightly = Refreshed(Fixed(3), every=10)
+    >>> nightly.delay(None, 5, 1.0, 0.5), nightly.delay(None, 7, 1.0, 0.5), nightly.delay(None, 8, 1.0, 0.5)
+    (5.0, 3.0, 12.0)
+    """
+
+    iid: ClassVar[bool] = False
+
+    inner: Law
+    every: Number
+
+    def __post_init__(self) -> None:
+        _refuse_unless_plain("delay.inner", self.inner)
+        number("delay.every", self.every, low=1, whole=True)
+
+    def delay(self, memory: Any, t: int, reward: float, v: float) -> float:
+        came = t + self.inner.delay(memory, t, reward, v)
+        return float(np.ceil(came / self.every) * self.every - t)
+
+    def compiled_form(self) -> Law:
+        return replace(self, inner=self.inner.compiled_form())
+
+
+@dataclass(frozen=True)
+class Outage(Law):
+    """Nothing is heard from round `start` until round `end`; what comes in between is revealed in round `end`.
+
+    >>> from belated.delays import Fixed
+    >>> down = Outage(Fixed(3), start=10, end=20)
+    >>> [down.delay(None, t, 1.0, 0.5) for t in (6, 7, 16, 17)]
+    [3.0, 13.0, 4.0, 3.0]
+    """
+
+    iid: ClassVar[bool] = False
+
+    inner: Law
+    start: Number
+    end: Number
+
+    def __post_init__(self) -> None:
+        _refuse_unless_plain("delay.inner", self.inner)
+        number("delay.start", self.start, low=0, whole=True)
+        number("delay.end", self.end, low=0, whole=True)
+        if self.start > self.end:
+            raise InvalidInput("delay.end", f"must not be before start = {self.start}, got {self.end}")
+
+    def delay(self, memory: Any, t: int, reward: float, v: float) -> float:
+        wait = self.inner.delay(memory, t, reward, v)
+        return float(self.end - t) if self.start <= t + wait < self.end else wait
+
+    def compiled_form(self) -> Law:
+        return replace(self, inner=self.inner.compiled_form())
+
+
+def _refuse_unless_plain(where: str, law: object) -> None:
+    """Refuse what moves in time no delay law of rewards as they are: one that hides them, or keeps a memory."""
+    if not isinstance(law, Law):
+        raise InvalidInput(where, f"must be a delay law, got {law!r}")
+    if isinstance(law, Conversions):
+        raise InvalidInput(where, f"a window closes by the clock: put it outside, Conversions(…), got {law!r}")
+    if law.memory:
+        raise InvalidInput(where, f"must be a law without memory, got {type(law).__name__}")
+
+
+@dataclass(frozen=True)
 class Conversions(Law):
     """Only successes are reported: one within `window` rounds when it comes; all else is a failure at the window's end.
 
-    A success waits by the law `success`, which may be Drifting. One that would come after the window is revealed as 0
-    at its end, like a failure: what is revealed may differ from the reward. Regret is of the true means all the same.
+    A success waits by the law `success`, which may be Drifting, Refreshed or an Outage. One that would come after the
+    window is revealed as 0 at its end, like a failure: what is revealed may differ from the reward. Regret is of the
+    true means all the same.
 
     >>> from belated.delays import Geometric
     >>> purchases = Conversions(Geometric(0.01), window=500)
@@ -78,7 +150,7 @@ class Conversions(Law):
     window: Number
 
     def __post_init__(self) -> None:
-        if not isinstance(self.success, Drifting):
+        if not isinstance(self.success, Drifting | Refreshed | Outage):
             refuse_unless_iid("delay.success", self.success)
         number("delay.window", self.window, low=0, whole=True)
 

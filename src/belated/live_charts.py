@@ -339,7 +339,7 @@ def svg(chart: Any, theme: Theme, label: str) -> str:
     text = re.sub(r' (?:aria-[a-z]+|role|class|pointer-events|xmlns:xlink|version|xmlns|font-family)="[^"]*"', "", text)
     text = re.sub(r' (?:opacity="1"|stroke-width="1"|stroke-dasharray="1,0"|font-weight="normal")', "", text)
     text = re.sub(r'<path d="[^"]*"(?: display="none")?/>', "", text)  # backgrounds without a colour
-    text = re.sub(r"-?\d+\.\d\d+", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), text)
+    text = re.sub(r"-?\d+\.\d\d+(?=[^<>]*>)", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), text)
     text = re.sub(r' d="(M[-\d.,L]+)(Z?)"', lambda found: f' d="{_shorter(found[1])}{found[2]}"', text)
     while (shorter := re.sub(r"<g(?: transform=\"[^\"]*\")?></g>", "", text)) != text:
         text = shorter

@@ -90,6 +90,15 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def refuse_unusable(folder: Path) -> None:
+    """Refuse a folder that cannot be written, before any work is done."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise InvalidInput("--out", f"{existing} is a file, not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InvalidInput("--out", f"{existing} cannot be written")
+
+
 @dataclass(frozen=True)
 class Result:
     """The outcome of `simulate`. Arrays are policies x replications x …

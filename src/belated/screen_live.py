@@ -12,7 +12,8 @@ from belated.delays import Observed
 from belated.live import Summary, Waits
 from belated.live.bulk import HEARD, Report
 from belated.live.fold import Difference
-from belated.live.ledger import ArmRow, ExperimentRow, columns
+from belated.live.ledger import columns
+from belated.live.store import ArmRow, ExperimentRow
 from belated.live.summary import without_reading
 from belated.live.values import BILLION, iso, spoken
 from belated.live.words import span

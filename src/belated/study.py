@@ -29,7 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "replications": 100,
     "seed": 1,
 }
-LAWS_WITHIN = ("success", "failure", "before", "after")  # parameters that are laws themselves
+LAWS_WITHIN = ("success", "failure", "before", "after", "inner")  # parameters that are laws themselves
 KEYS = (
     "means", "arms", "delay", "best_delay", "rewards", "instance", "rounds", "policies", "replications", "seed",
 )  # fmt: skip

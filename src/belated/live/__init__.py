@@ -31,8 +31,9 @@ from belated.live.errors import (
 )
 from belated.live.experiment import Decision, Experiment
 from belated.live.handle import Ledger
-from belated.live.ledger import Store, migrate
+from belated.live.schema import migrate
 from belated.live.settings import Failure, Pending
+from belated.live.store import Store
 from belated.live.summary import ArmSummary, Summary
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from belated.delays import Observed
 from belated.live import ledger
 from belated.live.errors import notice
-from belated.live.ledger import Connection
+from belated.live.store import Connection
 from belated.live.waits import law
 
 

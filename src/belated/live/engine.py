@@ -12,7 +12,7 @@ from belated.inputs import InvalidInput
 from belated.live import values
 from belated.live.errors import LiveError
 from belated.live.judge import Do, Operation, Tell
-from belated.live.ledger import Connection, Store
+from belated.live.store import Connection, Store
 from belated.live.writer import Call, Writer
 
 Done = TypeVar("Done")

@@ -19,8 +19,8 @@ from belated.live.experiment import Experiment
 from belated.live.fold import Moves
 from belated.live.formats import Format, Source
 from belated.live.handle import Ledger
-from belated.live.ledger import Connection, DecisionRow, ExperimentRow, OutcomeRow
 from belated.live.rows import Plan
+from belated.live.store import Connection, DecisionRow, ExperimentRow, OutcomeRow
 from belated.result import written_whole
 
 CHUNK = 5000  # rows that are imported at a time

@@ -12,8 +12,8 @@ from belated.live.curves import Waits
 from belated.live.engine import Engine, Steps, Told
 from belated.live.errors import Archived, ClockRanBackwards, Conflict, NotFound, Unreadable, behind
 from belated.live.judge import Ask, Asked, Stale
-from belated.live.ledger import ArmRow, Connection, DecisionRow, ExperimentRow
 from belated.live.settings import MOST_ARMS, Settings, checked_prior, refuse_floor
+from belated.live.store import ArmRow, Connection, DecisionRow, ExperimentRow
 from belated.live.summary import Summary, summarised
 from belated.live.version import Version, standing
 

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from typing import NamedTuple, TypeAlias
 
 from belated.live import ledger
-from belated.live.ledger import BINS, STANDING, SUMS, Connection, DecisionRow, ExperimentRow, OutcomeRow
+from belated.live.ledger import STANDING, SUMS
+from belated.live.store import BINS, Connection, DecisionRow, ExperimentRow, OutcomeRow
 
 Sums: TypeAlias = defaultdict[tuple[int, ...], list[int]]
 

@@ -10,8 +10,8 @@ from belated.live import ledger, values
 from belated.live.engine import Done, Engine
 from belated.live.errors import Conflict, Unavailable
 from belated.live.experiment import Experiment
-from belated.live.ledger import ArmRow, Connection, ExperimentRow, Store
 from belated.live.settings import MOST_ARMS, Pending, Settings, Silence, checked_prior, refuse_floor
+from belated.live.store import ArmRow, Connection, ExperimentRow, Store
 
 
 class Ledger(Engine):

@@ -9,7 +9,7 @@ from belated.inputs import InvalidInput
 from belated.live import ledger
 from belated.live.errors import Archived, ClockRanBackwards, Conflict, LiveError, NotFound, Stopped, behind
 from belated.live.fold import Moves
-from belated.live.ledger import Connection, DecisionRow, ExperimentRow, OutcomeRow
+from belated.live.store import Connection, DecisionRow, ExperimentRow, OutcomeRow
 from belated.live.values import BILLION, SKEW, iso, written
 
 

@@ -1,4 +1,4 @@
-"""What a store of live experiments offers, and the SQL that both stores share.
+"""The SQL that both stores share.
 
 The ledger is the truth: decisions and outcomes are only appended. The tables of `SUMS` are sums over them, moved in the
 same transaction. What must happen once is held by unique keys, never by a check in Python: a batch is judged on
@@ -9,158 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cache
-from importlib import resources
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from belated.live.errors import NotFound, WrongLedger
-
-MIGRATIONS = sorted(
-    (each for each in resources.files("belated.live").joinpath("migrations").iterdir() if each.name.endswith(".sql")),
-    key=lambda each: each.name,
-)
-VERSION = len(MIGRATIONS)
-BINS = 50  # of a window, at most; migration 4 has it too
-
-
-class ExperimentRow(NamedTuple):
-    """An experiment, as the ledger keeps it."""
-
-    id: int
-    name: str
-    settings: str
-    status: str
-    epoch: int
-    grain: int
-    failure_after: int | None
-    created_at: int
-
-    @property
-    def width(self) -> int:
-        """The time in ms of a block of decisions and of a bin of lags: whole grains, at most `BINS` a window."""
-        return self.grain * -(-(self.failure_after or 0) // (BINS * self.grain))
-
-    @property
-    def bins(self) -> int:
-        """How many of them make a window."""
-        return -(-(self.failure_after or 0) // self.width)
-
-
-class ArmRow(NamedTuple):
-    """An arm, as the ledger keeps it."""
-
-    experiment: int
-    arm: int
-    name: str
-    status: str
-    prior_a: float
-    prior_b: float
-    added_at: int
-
-
-class DecisionRow(NamedTuple):
-    """A decision, as the ledger keeps it."""
-
-    id: bytes
-    experiment: int
-    arm: int
-    asked_at: int
-    propensity: float
-    unit: str | None
-
-
-class OutcomeRow(NamedTuple):
-    """A revision of the outcome of a decision, as the ledger keeps it; a reward of None takes it back."""
-
-    decision: bytes
-    revision: int
-    reward: int | None
-    occurred_at: int | None
-    received_at: int
-    heard_at: int | None
-
-    @property
-    def heard(self) -> int:
-        """When the outcome was first received, corrections apart."""
-        return self.received_at if self.heard_at is None else self.heard_at
-
-
-class Collision(Exception):
-    """A unique key is taken, by another writer or twice in one batch: judge the batch again on what stands now."""
-
-
-class Connection(Protocol):
-    """A connection within a transaction, of either store. In SQL, ? stands for a value and {keys} for one of many."""
-
-    shared: ClassVar[str]
-    """At the end of a query: no other transaction changes its rows before this one has ended."""
-    owned: ClassVar[str]
-    """And none relies on them either. Both are empty where there is one writer at a time."""
-
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
-
-    def matching(self, sql: str, keys: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
-        """The rows of a query whose one condition is `column {keys}`."""
-        ...
-
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Execute for each row. Raises Collision if a unique key is taken."""
-        ...
-
-    def script(self, sql: str) -> None: ...
-
-
-class Store(Protocol):
-    """A database: where transactions begin."""
-
-    tokens: ClassVar[dict[str, str]]
-
-    def writing(self) -> AbstractContextManager[Connection]:
-        """The one writing transaction of this process: committed, and durable, at its end."""
-        ...
-
-    def reading(self) -> AbstractContextManager[Connection]:
-        """A snapshot, for reading only. It blocks no writer and is blocked by none."""
-        ...
-
-    def locked(self) -> AbstractContextManager[Connection]:
-        """A writing transaction that no other process has at the same time, for migrations."""
-        ...
-
-    def tables(self, connection: Connection) -> set[str]:
-        """The names of the tables that there are."""
-        ...
-
-    def close(self) -> None: ...
-
-
-# --- Schema -----------------------------------------------------------------------------------------------------------
-
-
-def migrate(store: Store, *, upto: int = VERSION) -> None:
-    """Bring the schema up to this program's, one numbered file at a time, all in one transaction under a lock."""
-    with store.locked() as connection:
-        found = _version(store, connection)
-        if found > VERSION:
-            raise WrongLedger("ledger", f"its schema is {found}, newer than {VERSION}, all that this belated knows")
-        for number in range(found + 1, upto + 1):
-            text = MIGRATIONS[number - 1].read_text()
-            for token, meaning in store.tokens.items():
-                text = text.replace(f"{{{token}}}", meaning)
-            connection.script(text)
-            connection.many("INSERT INTO belated_schema (version) VALUES (?)", [(number,)])
-
-
-def _version(store: Store, connection: Connection) -> int:
-    tables = store.tables(connection)
-    if not tables:
-        connection.script("CREATE TABLE belated_schema (version BIGINT NOT NULL PRIMARY KEY)")
-    elif "belated_schema" not in tables:
-        raise WrongLedger("ledger", "it is a database of something else: it has tables, but none of belated")
-    ((version,),) = connection.rows("SELECT COALESCE(MAX(version), 0) FROM belated_schema")
-    return int(version)
-
+from belated.live.errors import NotFound
+from belated.live.store import ArmRow, Connection, DecisionRow, ExperimentRow, OutcomeRow
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
 
@@ -331,6 +184,30 @@ def pending(connection: Connection, experiment: int) -> list[tuple[int, int, int
         "WHERE d.experiment = ? AND o.decision IS NULL GROUP BY d.arm, d.asked_at ORDER BY d.arm, d.asked_at"
     )
     return [tuple(row) for row in connection.rows(sql, (experiment,))]
+
+
+def asked_since(connection: Connection, experiment: int, after: int) -> int:
+    """How many decisions were asked for later than `after`."""
+    sql = "SELECT COUNT(*) FROM decisions WHERE experiment = ? AND asked_at > ?"
+    return int(connection.rows(sql, (experiment, after))[0][0])
+
+
+class Recent(NamedTuple):
+    """A decision, and how long its outcome was waited for, in ms, if it stands."""
+
+    arm: int
+    asked_at: int
+    wait: int | None
+    reward: int | None
+
+
+def recent(connection: Connection, experiment: int, after: int) -> list[Recent]:
+    """The decisions asked later than `after`, the oldest first."""
+    sql = (
+        f"SELECT d.arm, d.asked_at, {_WAIT}, o.reward FROM decisions d LEFT JOIN {STANDING} "
+        "WHERE d.experiment = ? AND d.asked_at > ? ORDER BY d.asked_at, d.id"
+    )
+    return [Recent(*row) for row in connection.rows(sql, (experiment, after))]
 
 
 def every_decision(

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 from belated.inputs import InvalidInput
 from belated.live.errors import LiveError, Unavailable
-from belated.live.ledger import Collision, widened
+from belated.live.ledger import widened
 from belated.live.pool import Pool
+from belated.live.store import Collision
 
 try:
     import psycopg

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from belated.inputs import InvalidInput, nearest, number
 from belated.live import values
-from belated.live.ledger import ArmRow, DecisionRow, ExperimentRow, OutcomeRow
 from belated.live.settings import ARM_STATUSES, MOST_ARMS, STATUSES, Settings, checked_prior
+from belated.live.store import ArmRow, DecisionRow, ExperimentRow, OutcomeRow
 from belated.live.values import BILLION, SKEW, iso, shown, written
 
 FORMAT = 1  # grows when a header or a row changes its meaning

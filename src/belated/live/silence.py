@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.live.ledger import BlockRow, Connection, ExperimentRow
+from belated.live.ledger import BlockRow
 from belated.live.ledger import Sums as Totals
+from belated.live.store import Connection, ExperimentRow
 from belated.live.values import BILLION
 from belated.policies.curve import Reading, new_reading, read
 from belated.policies.learned import LearnedState, Sums, resumed_state, settle

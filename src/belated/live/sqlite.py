@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from belated.live.errors import LiveError, Unavailable, WrongLedger
-from belated.live.ledger import Collision, widened
+from belated.live.ledger import widened
 from belated.live.pool import Pool
+from belated.live.store import Collision
 
 PATIENCE = 30.0  # seconds that a writer waits for those of other processes
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from belated.live import ledger, silence
 from belated.live.errors import notice
-from belated.live.ledger import Connection
 from belated.live.settings import Settings, silence_to_text
+from belated.live.store import Connection
 from belated.live.values import BILLION, iso, moment
 from belated.live.version import Standing, Version, posterior, silence_of, waited
 from belated.live.waits import by_when, kaplan_meier, to_come

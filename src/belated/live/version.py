@@ -9,10 +9,12 @@ import numpy as np
 from numpy.random import Generator
 
 from belated.live import ledger, silence
-from belated.live.ledger import ArmRow, Connection, ExperimentRow, Sums
+from belated.live.ledger import Sums
 from belated.live.settings import Settings
 from belated.live.silence import Past
+from belated.live.store import ArmRow, Connection, ExperimentRow
 from belated.live.values import BILLION
+from belated.policies import ucb
 from belated.policies.learned import LearnedState
 from belated.policies.thompson import thompson_choice
 
@@ -168,10 +170,10 @@ def _thompson_shares(state: Any, t: int) -> np.ndarray:
 
 
 def _ucb1_shares(state: Any, t: int) -> np.ndarray:
-    """Equal shares to the arms of the largest index, which `choose` leaves in the scratch of a state."""
-    scratch = state._replace(scores=np.zeros_like(state.scores))
-    scratch.choose(t, np.random.default_rng(0))
-    largest = scratch.scores == scratch.scores.max()
+    """Equal shares to the arms of the largest index."""
+    scale = ucb.scale_of(t, state.log)
+    index = np.array([ucb.index_of(state, arm, scale) for arm in range(len(state.seen))])
+    largest = index == index.max()
     return np.asarray(largest / largest.sum())
 
 

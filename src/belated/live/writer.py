@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from belated.live.errors import Unavailable
 from belated.live.judge import Operation, judge
-from belated.live.ledger import Collision, Store
+from belated.live.store import Collision, Store
 
 LARGEST = 2000  # operations in one transaction
 LINGER = 0.0005  # seconds that a batch waits for the other callers, if there were others in the one before

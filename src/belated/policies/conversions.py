@@ -15,6 +15,7 @@ from belated.law import Law, refuse_unless_known
 from belated.marks import compiled
 from belated.policies.base import Policy, tied_argmax
 from belated.policies.effective import effective_trials
+from belated.policies.lead import AHEAD, Lead, challenge, leads, no_lead
 
 
 @compiled
@@ -31,35 +32,61 @@ def poisson_upper(p: float, c: float) -> float:
     return q
 
 
+@compiled
+def index_of(state: Any, arm: int, explore: float) -> float:
+    """The index of an arm; `explore` is (1 + eps) log t. It falls with N~ and grows with everything else."""
+    trials = state.trials.effective[arm]
+    if trials <= 0.0:
+        return math.inf
+    if state.kl:
+        return poisson_upper(state.total[arm] / trials, explore / trials)
+    width = math.sqrt(state.pulls[arm] / trials) * math.sqrt(explore / (2.0 * trials))
+    return float(state.total[arm] / trials + width)
+
+
+@compiled
+def compare(state: Any, t: int, rng: Generator) -> int:
+    """The arm of the largest index, ties at random; and for how long no other arm can have a larger one."""
+    lead, arms = state.scores, len(state.total)
+    lead.since[0], lead.until[0] = t, t + AHEAD
+    lead.low[0], lead.high[0] = (1.0 + state.eps) * math.log(t), (1.0 + state.eps) * math.log(t + AHEAD)
+    for arm in range(arms):
+        lead.indices[arm] = index_of(state, arm, lead.low[0])
+    leader, rival = tied_argmax(lead.indices, rng), -math.inf
+    for arm in range(arms):
+        if arm != leader and not state.kl:
+            rival = max(rival, index_of(state, arm, lead.high[0]))
+    lead.leader[0], lead.rival[0] = leader, rival
+    return leader
+
+
 class UDUCBState(NamedTuple):
     """What the policy remembers."""
 
     total: np.ndarray  # conversions seen so far, S_i
     pulls: np.ndarray  # m_i
     trials: Any  # N~_i
-    scores: np.ndarray  # scratch of choose
+    scores: Lead  # scratch of choose
     eps: float
     kl: bool
 
     def choose(self, t: int, rng: Generator) -> int:
-        explore = (1.0 + self.eps) * math.log(t)
-        for arm in range(len(self.scores)):
-            trials = self.trials.effective[arm]
-            if trials <= 0.0:
-                self.scores[arm] = math.inf
-            elif self.kl:
-                self.scores[arm] = poisson_upper(self.total[arm] / trials, explore / trials)
-            else:
-                width = math.sqrt(self.pulls[arm] / trials) * math.sqrt(explore / (2.0 * trials))
-                self.scores[arm] = self.total[arm] / trials + width
-        return tied_argmax(self.scores, rng)
+        # N~ never falls. So without news of an arm its index never exceeds what it was with the log t of `until`, and
+        # the leader's is at least what it is now with the log t of `since`. Newton's method need not keep such order.
+        lead = self.scores
+        if not self.kl and leads(lead, t, index_of(self, lead.leader[0], lead.low[0])):
+            return int(lead.leader[0])
+        return compare(self, t, rng)
 
     def sent(self, t: int, arm: int) -> None:
         self.pulls[arm] += 1.0
         self.trials.ripen(t, arm)
+        challenge(self.scores, arm, math.inf)
 
     def learn(self, arm: int, reward: float, rng: Generator) -> None:
         self.total[arm] += reward
+        if arm != self.scores.leader[0] and not self.kl:
+            challenge(self.scores, arm, index_of(self, arm, self.scores.high[0]))
 
 
 @dataclass(frozen=True)
@@ -94,5 +121,5 @@ class UDUCB(Policy):
         laws = (self.delay,) * arms if isinstance(self.delay, Law) else tuple(self.delay)
         if len(laws) != arms:
             raise InvalidInput("policy.delay", f"must be one law or one for each of {arms} arms, got {len(laws)}")
-        zeros = np.zeros((3, arms))
-        return UDUCBState(zeros[0], zeros[1], effective_trials(laws, rounds), zeros[2], float(self.eps), self.kl)
+        trials = effective_trials(laws, rounds)
+        return UDUCBState(np.zeros(arms), np.zeros(arms), trials, no_lead(arms), float(self.eps), self.kl)

@@ -31,6 +31,7 @@ class LearnedState(NamedTuple):
     reading: Reading
     blocks: np.ndarray  # [0]: how many are complete
     width: int  # rounds in a block, and in a bin
+    window: int
     doubt: float
 
     def choose(self, t: int, rng: Generator) -> int:
@@ -59,7 +60,8 @@ class LearnedState(NamedTuple):
             self.ones[arm, place] += reward
             if block < self.blocks[0]:  # those of a block whose silence is not read yet are read with it
                 self.waiting[arm] += reward
-            self.fresh[arm, place, min((t - s) // self.width, bins - 1) % 2] += 1.0
+            if t - s <= self.window:  # how late one comes after its window says nothing
+                self.fresh[arm, place, min((t - s) // self.width, bins - 1) % 2] += 1.0
         settle(self, arm)
 
 
@@ -120,6 +122,7 @@ def learned_state(a: np.ndarray, b: np.ndarray, window: int, blocks: int, doubt:
         reading=new_reading(arms, bins),
         blocks=np.zeros(1, np.int64),
         width=width,
+        window=window,
         doubt=float(doubt),
     )
 

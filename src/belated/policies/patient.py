@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -13,7 +13,17 @@ from numpy.random import Generator
 from belated.delays import Pareto
 from belated.inputs import InvalidInput, number
 from belated.law import Law
+from belated.marks import compiled
 from belated.policies.base import Policy, tied_argmax
+from belated.policies.lead import Lead, challenge, no_lead, two_largest
+
+
+@compiled
+def refresh(state: Any, arm: int) -> None:
+    """Recompute the index of an arm that was pulled or has converted; the others' are what they were."""
+    index = state.total[arm] / state.pulls[arm] + state.root[arm] + state.tail[arm]
+    state.indices[arm] = index
+    challenge(state.scores, arm, index)
 
 
 class PatientState(NamedTuple):
@@ -21,23 +31,32 @@ class PatientState(NamedTuple):
 
     total: np.ndarray  # conversions seen so far, S_i
     pulls: np.ndarray  # m_i
-    scores: np.ndarray  # scratch of choose
+    root: np.ndarray  # sqrt(2 log(2 K T^3) / m_i)
+    tail: np.ndarray  # 2 m_i^-min(alpha, 1/2)
+    indices: np.ndarray  # the sum of S_i / m_i and these, infinite before the first pull
+    scores: Lead  # scratch of choose
     exponent: float  # min(alpha, 1/2)
     log: float  # 2 log(2 K T^3)
 
     def choose(self, t: int, rng: Generator) -> int:
+        lead = self.scores
+        if self.indices[lead.leader[0]] > lead.rival[0]:
+            return int(lead.leader[0])
         for arm in range(len(self.pulls)):
-            m = self.pulls[arm]
-            if m == 0.0:
+            if self.pulls[arm] == 0.0:
                 return arm
-            self.scores[arm] = self.total[arm] / m + math.sqrt(self.log / m) + 2.0 * m**-self.exponent
-        return tied_argmax(self.scores, rng)
+        two_largest(lead, self.indices)
+        return int(lead.leader[0]) if self.indices[lead.leader[0]] > lead.rival[0] else tied_argmax(self.indices, rng)
 
     def sent(self, t: int, arm: int) -> None:
         self.pulls[arm] += 1.0
+        self.root[arm] = math.sqrt(self.log / self.pulls[arm])
+        self.tail[arm] = 2.0 * self.pulls[arm] ** -self.exponent
+        refresh(self, arm)
 
     def learn(self, arm: int, reward: float, rng: Generator) -> None:
         self.total[arm] += reward
+        refresh(self, arm)
 
 
 @dataclass(frozen=True)
@@ -71,7 +90,10 @@ class PatientBandits(Policy):
         return PatientState(
             total=np.zeros(arms),
             pulls=np.zeros(arms),
-            scores=np.zeros(arms),
+            root=np.zeros(arms),
+            tail=np.zeros(arms),
+            indices=np.full(arms, math.inf),
+            scores=no_lead(arms),
             exponent=min(self.alpha, 0.5),
             log=2.0 * (math.log(2.0 * arms) + 3.0 * math.log(rounds)),
         )

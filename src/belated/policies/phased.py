@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from belated.inputs import InvalidInput, flag, number
+from belated.marks import compiled
 from belated.policies.base import Policy
-from belated.policies.elimination import highest_lower_bound, stays
+from belated.policies.elimination import highest_lower_bound, link, stays
+
+
+@compiled
+def begin_sweep(state: Any) -> None:
+    """Go on with the arms that still miss observations; without any, eliminate, and begin a phase with those left."""
+    before, left, arm = 0, 0, state.following[0]
+    while arm < len(state.alive):
+        state.filling[arm] = state.seen[arm] < state.quota[0]
+        before, left, arm = before + 1, left + state.filling[arm], state.following[arm + 1]
+    if left == 0:
+        bound = highest_lower_bound(state.alive, state.total, state.seen, state.scale)
+        for arm in range(len(state.alive)):
+            if not stays(state.total[arm], state.seen[arm], state.scale, bound):
+                state.alive[arm] = False
+            state.filling[arm] = state.alive[arm]
+        state.quota[0] *= state.growth
+    if left < before:
+        link(state.following, state.filling)
 
 
 class PhasedState(NamedTuple):
@@ -21,19 +40,22 @@ class PhasedState(NamedTuple):
     seen: np.ndarray
     alive: np.ndarray
     filling: np.ndarray  # the arms of this phase whose quota is not yet filled
+    following: np.ndarray  # the first of these from each place on
     last: np.ndarray  # [0]: the arm pulled last
     quota: np.ndarray  # [0]: the observations each arm must reach in this phase
     growth: float
     scale: float
 
     def choose(self, t: int, rng: Generator) -> int:
-        for arm in range(self.last[0] + 1, len(self.alive)):
-            if self.filling[arm]:
-                return arm
+        arm = self.following[self.last[0] + 1]
+        if arm < len(self.alive):
+            return int(arm)
         # The sweep is over. Its arms that still miss observations make the next one …
-        for arm in range(len(self.alive)):
-            if self.filling[arm] and self.seen[arm] < self.quota[0]:
-                return arm
+        arm = self.following[0]
+        while arm < len(self.alive):
+            if self.seen[arm] < self.quota[0]:
+                return int(arm)
+            arm = self.following[arm + 1]
         # … or, if none does, the phase is over, and the arms not eliminated now begin the next.
         bound = highest_lower_bound(self.alive, self.total, self.seen, self.scale)
         for arm in range(len(self.alive)):
@@ -43,17 +65,7 @@ class PhasedState(NamedTuple):
 
     def sent(self, t: int, arm: int) -> None:
         if arm <= self.last[0] or not self.filling[arm]:  # a new sweep, perhaps of a new phase, as `choose` has seen
-            unfilled = 0
-            for other in range(len(self.alive)):
-                self.filling[other] = self.filling[other] and self.seen[other] < self.quota[0]
-                unfilled += self.filling[other]
-            if unfilled == 0:
-                bound = highest_lower_bound(self.alive, self.total, self.seen, self.scale)
-                for other in range(len(self.alive)):
-                    if not stays(self.total[other], self.seen[other], self.scale, bound):
-                        self.alive[other] = False
-                    self.filling[other] = self.alive[other]
-                self.quota[0] *= self.growth
+            begin_sweep(self)
         self.last[0] = arm
 
     def learn(self, arm: int, reward: float, rng: Generator) -> None:
@@ -94,6 +106,7 @@ class PhasedElimination(Policy):
             seen=np.zeros(arms),
             alive=np.ones(arms, bool),
             filling=np.ones(arms, bool),
+            following=np.arange(arms + 1),
             last=np.full(1, -1),
             quota=np.full(1, self.c * logarithm * self.growth**self.first_phase),
             growth=float(self.growth),

@@ -15,8 +15,8 @@ from belated.live import Experiment, values
 from belated.live.engine import Told
 from belated.live.experiment import Decision
 from belated.live.judge import Stale
-from belated.live.ledger import ExperimentRow
 from belated.live.settings import silence_from_text
+from belated.live.store import ExperimentRow
 from belated.live.summary import Summary
 from belated.service import forms, problems
 from belated.service.problems import Problem

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from belated.inputs import InvalidInput, nearest
 from belated.live import Ledger, NotFound, values
-from belated.live.ledger import Connection
+from belated.live.store import Connection
 
 ROLES = ("reader", "writer", "admin")  # each may do what those before it may
 PREFIX = "belated_"

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.live import Experiment, Ledger, Summary, ledger
-from belated.live.ledger import STANDING, Connection, ExperimentRow
+from belated.live.ledger import STANDING
+from belated.live.store import Connection, ExperimentRow
 from belated.live.summary import ArmSummary, summarised
 from belated.live.values import BILLION
 from belated.live.version import Standing, posterior, standing
