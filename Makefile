@@ -55,6 +55,7 @@ verify: .venv/made ## slow statistical evidence, with figures, into out/verify
 	$(BIN)/python verification/certified.py
 	$(BIN)/python verification/arms.py
 	$(BIN)/python verification/oracle.py
+	$(BIN)/python verification/lazy.py
 	$(BIN)/python verification/silence.py
 	$(BIN)/python verification/staleness.py
 

@@ -26,9 +26,24 @@ from belated import Fixed, Geometric, Policy, Scenario, Thompson, simulate
 from belated.policies import POLICIES, named
 
 ROUNDS, DELAY = 20_000, 250
-REPLICATIONS = {2: 256, 20: 32, 200: 4}  # by the number of arms: some 0.3 to 1 s a run
-TARGET = 0.9  # the speed wanted, as a fraction of the C program's
 FEW = ("split", "thompson")  # the policies of a quick run
+
+
+class Case(NamedTuple):
+    """A number of arms and of rounds, the replications of a run, and how many times the speed of C is wanted."""
+
+    arms: int
+    rounds: int
+    replications: int
+    goal: float
+
+
+CASES = (
+    Case(2, ROUNDS, 256, 1.2),
+    Case(20, ROUNDS, 64, 6.0),
+    Case(200, ROUNDS, 8, 12.0),
+    Case(20, 1_000_000, 4, 10.0),
+)
 
 
 class Run(NamedTuple):
@@ -40,9 +55,9 @@ class Run(NamedTuple):
 
 
 class Row(NamedTuple):
-    """All runs with one number of arms; `threads` and `pair` are of two workers and of two C programs at once."""
+    """All runs of a case; `threads` and `pair` are of two workers and of two C programs at once."""
 
-    arms: int
+    case: Case
     c: list[Run]
     ours: list[Run]
     threads: list[Run]
@@ -66,9 +81,9 @@ def complain(text: str, code: int) -> int:
     return code
 
 
-def run_c(program: Path, arms: int, replications: int, seeds: Sequence[int]) -> list[Run]:
-    """Run the C program once for each seed, all at once, the replications shared among them."""
-    command = [str(each) for each in (program, arms, ROUNDS, DELAY, replications // len(seeds))]
+def run_c(program: Path, case: Case, replications: int, seeds: Sequence[int]) -> list[Run]:
+    """Run the C program once for each seed, all at once, each with so many replications."""
+    command = [str(each) for each in (program, case.arms, case.rounds, DELAY, replications)]
     running = [subprocess.Popen([*command, str(seed)], stdout=subprocess.PIPE, text=True) for seed in seeds]
     outputs = [process.communicate()[0] for process in running]
     return [Run(*map(float, output.split())) for output in outputs]
@@ -83,21 +98,22 @@ def run_ours(scenario: Scenario, policy: Policy, replications: int, seed: int = 
     return Run(elapsed / replications / scenario.rounds * 1e9, float(regret), float(error))
 
 
-def world(arms: int, policy: str = "thompson") -> Scenario:
+def world(arms: int, policy: str = "thompson", rounds: int = ROUNDS) -> Scenario:
     """The scenario of the C program; with delays that are geometric, of the same mean, for the policy made for them."""
     delay = Geometric(1 / DELAY) if policy == "ud-ucb" else Fixed(DELAY)
-    return Scenario(means=np.linspace(0.25, 0.75, arms).tolist(), delay=delay, rounds=ROUNDS)
+    return Scenario(means=np.linspace(0.25, 0.75, arms).tolist(), delay=delay, rounds=rounds)
 
 
-def measure(program: Path, arms: int, replications: int, repeats: int) -> Row:
-    """Let the two take turns, `repeats` times."""
-    row, scenario = Row(arms, [], [], [], []), world(arms)
-    run_ours(scenario, Thompson(), 1)  # compiles
+def measure(program: Path, case: Case, share: int, repeats: int) -> Row:
+    """Let the two take turns, `repeats` times, with a share of the replications."""
+    row, scenario = Row(case, [], [], [], []), world(case.arms, rounds=case.rounds)
+    replications = max(4, case.replications // share)
+    run_ours(world(case.arms), Thompson(), 1)  # compiles
     for seed in range(repeats):
-        row.c.extend(run_c(program, arms, replications, [seed]))
+        row.c.extend(run_c(program, case, replications, [seed]))
         row.ours.append(run_ours(scenario, Thompson(), replications, seed))
-        row.pair.append(max(run_c(program, arms, replications, [seed, seed + repeats])))
-        row.threads.append(run_ours(scenario, Thompson(), replications, seed, workers=2))
+        row.pair.append(max(run_c(program, case, replications, [seed, seed + repeats])))
+        row.threads.append(run_ours(scenario, Thompson(), 2 * replications, seed, workers=2))
     return row
 
 
@@ -123,20 +139,27 @@ def z_score(row: Row) -> float:
     return (other - one) / math.hypot(one_error, other_error)
 
 
+def ratios(row: Row) -> str:
+    """The smallest and the largest ratio of neighbouring runs."""
+    each = [c.ns / ours.ns for c, ours in zip(row.c, row.ours, strict=True)]
+    return f"{min(each):.1f}-{max(each):.1f}"
+
+
 def print_comparison(rows: list[Row]) -> None:
     """The first table: the two programs beside one another."""
-    print(f"\nThompson sampling, {ROUNDS} rounds, delay {DELAY}; ns a round on one core, and speed-ups on two")
+    print(f"\nThompson sampling, delay {DELAY}; ns a round on one core, and speed-ups on two")
     print(
-        f"{'K':>4}{'C':>10}{'spread':>8}{'ours':>10}{'spread':>8}{'C/ours':>8}  {f'>= {TARGET}':8}"
-        f"{'2 threads':>10}{'2 C programs':>14}{'regret C':>11}{'ours':>9}{'z':>7}"
+        f"{'K':>4}{'T':>9}{'C':>9}{'spread':>8}{'ours':>8}{'spread':>8}{'C/ours':>8}{'runs':>11}{'goal':>6}  {'':8}"
+        f"{'2 threads':>10}{'2 C programs':>14}{'regret C':>10}{'ours':>9}{'z':>7}"
     )
     for row in rows:
-        c, ours = fastest(row.c), fastest(row.ours)
-        met = "met" if c / ours >= TARGET else "not met"
+        c, ours, goal = fastest(row.c), fastest(row.ours), row.case.goal
+        met = "met" if c / ours >= goal else "not met"
         print(
-            f"{row.arms:4}{c:10.1f}{spread(row.c):>8}{ours:10.1f}{spread(row.ours):>8}{c / ours:8.2f}  {met:8}"
+            f"{row.case.arms:4}{row.case.rounds:9}{c:9.1f}{spread(row.c):>8}{ours:8.1f}{spread(row.ours):>8}"
+            f"{c / ours:8.2f}{ratios(row):>11}{goal:6g}  {met:8}"
             f"{ours / fastest(row.threads):10.2f}{2 * c / fastest(row.pair):14.2f}"
-            f"{regret(row.c)[0]:11.1f}{regret(row.ours)[0]:9.1f}{z_score(row):7.1f}"
+            f"{regret(row.c)[0]:10.1f}{regret(row.ours)[0]:9.1f}{z_score(row):7.1f}"
         )
 
 
@@ -203,13 +226,13 @@ def main() -> int:
     if options.first_run:
         print(time_first_run(options.first_run))
         return 0
-    repeats, share = (2, 2) if options.quick else (7, 1)
+    repeats, share = (2, 4) if options.quick else (7, 1)
     with tempfile.TemporaryDirectory() as folder:
         program = build(Path(folder))
         print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")
-        rows = [measure(program, arms, max(4, count // share), repeats) for arms, count in REPLICATIONS.items()]
+        rows = [measure(program, case, share, repeats) for case in CASES[: 3 if options.quick else 4]]
     print_comparison(rows)
-    apart = [row.arms for row in rows if not abs(z_score(row)) < 4]
+    apart = [row.case.arms for row in rows if not abs(z_score(row)) < 4]
     if apart:
         return complain(f"the two programs do not agree on the regret with K = {apart}", 1)
     print_policies(FEW if options.quick else tuple(POLICIES), repeats, seconds=0.1 if options.quick else 0.4)

@@ -24,7 +24,7 @@ from numba.core.caching import FunctionCache
 from numba.core.errors import TypingError
 from numba.extending import overload, overload_method, register_jitable
 
-from belated import loop
+from belated import loop, visitors
 from belated.law import Law
 from belated.marks import MARKED
 from belated.policies.base import hear
@@ -45,6 +45,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "revealed": lambda self, memory, t, reward, v: self.instance_class.revealed,
     "sample": lambda self, t, arm, reward, v: self.instance_class.sample,
     "reward_of": lambda self, arm, u: self.instance_class.reward_of,
+    "random": lambda self: self.instance_class.random,
     "put": lambda self, t, arm, reward, due: self.instance_class.put,
 }
 for _name, _template in METHODS.items():
@@ -214,7 +215,7 @@ def _importable(sig: Any) -> bool:
 
 @cache
 def _own_source() -> str:
-    files = [Path(__file__), Path(inspect.getfile(loop))]
+    files = [Path(__file__), Path(inspect.getfile(loop)), Path(inspect.getfile(visitors))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -7,10 +7,12 @@ import os
 import platform
 import shlex
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return version(package)

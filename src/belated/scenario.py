@@ -97,7 +97,8 @@ class Scenario:
         else:
             means = np.array(self.means)
         templates = (self.delay,) * len(means) if isinstance(self.delay, Law) else self.delay
-        laws = [law.draw(rng) for law in templates]
+        drawn = not isinstance(self.delay, Law) or self.delay.is_drawn()
+        laws = [law.draw(rng) for law in templates] if drawn else list(templates)
         if self.best_delay is not None:
             laws[int(means.argmax())] = self.best_delay.draw(rng)
         return Instance(means, tuple(laws))

@@ -25,6 +25,7 @@ from belated.policies.base import Policy
 from belated.provenance import provenance
 from belated.result import Result
 from belated.scenario import Scenario
+from belated.visitors import compiled_visitors
 from belated.work import Outcome
 
 Progress = Callable[[str, float], None]
@@ -89,16 +90,17 @@ class Batch:
     def _replicate(self, replication: int, calendar: loop.Calendar, trace: loop.Trace, stop: np.ndarray) -> None:
         instance = self.scenario.draw(stream(self.seed, replication, INSTANCE))
         arms = len(instance.means)
+        visitors: Any = stream(self.seed, replication, VISITORS)
         delays: Any
         if self.compiled:
             from belated import kernels
 
             delays, play = kernels.compiled_delays(instance.laws), kernels.play
+            visitors = compiled_visitors(visitors)
         else:
             memory = np.zeros((arms, max(law.memory for law in instance.laws)))
             delays, play = loop.PlainDelays(instance.laws, memory), loop.play
         binary = self.scenario.rewards == "bernoulli"
-        visitors = stream(self.seed, replication, VISITORS)
         world = loop.World(instance.means, instance.means.max(), binary, delays, visitors)
         state = self.policy.knowing(instance.laws).start(arms, self.scenario.rounds)
         play(state, world, calendar, trace, stop, stream(self.seed, replication, POLICY))

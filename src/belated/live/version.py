@@ -14,8 +14,9 @@ from belated.live.settings import Settings
 from belated.live.silence import Past
 from belated.live.store import ArmRow, Connection, ExperimentRow
 from belated.live.values import BILLION
-from belated.policies import Thompson, ucb
+from belated.policies import ucb
 from belated.policies.learned import LearnedState
+from belated.policies.thompson import thompson_choice
 
 
 class Standing(NamedTuple):
@@ -100,6 +101,16 @@ def evidence(at: Standing) -> tuple[np.ndarray, np.ndarray]:
     return total / BILLION, seen
 
 
+class Drawn(NamedTuple):
+    """A posterior of which every arm is drawn, as by the policies that read silence."""
+
+    successes: np.ndarray
+    failures: np.ndarray
+
+    def choose(self, t: int, rng: Generator) -> int:
+        return thompson_choice(self.successes, self.failures, rng)
+
+
 class Version:
     """The policy's state at a standing. It serves asks from any thread."""
 
@@ -117,10 +128,8 @@ class Version:
 
     def _resumed(self, settings: Settings) -> Any:
         """The state of the policy, of the active arms alone."""
-        arms = len(self.active)
         if self.at.past is not None:
-            a, b = (each[self.active].tolist() for each in posterior(self.at))
-            return Thompson(prior=tuple(zip(a, b, strict=True))).start(arms, 0)
+            return Drawn(*(each[self.active] for each in posterior(self.at)))
         total, seen = (each[self.active] for each in evidence(self.at))
         priors = [(self.at.arms[place].prior_a, self.at.arms[place].prior_b) for place in self.active]
         return settings.policy_with(priors).resumed(total, seen)

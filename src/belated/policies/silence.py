@@ -13,11 +13,11 @@ from numpy.random import Generator
 from belated.delays import Conversions, RewardDependent
 from belated.inputs import InvalidInput, nearest, number
 from belated.law import Law, refuse_unless_known
-from belated.policies.base import Policy
+from belated.policies.base import Policy, beta
 from belated.policies.effective import effective_trials
 from belated.policies.exact import exact_state
 from belated.policies.learned import learned_state
-from belated.policies.thompson import Prior, beta, checked_prior, counts
+from belated.policies.thompson import Prior, checked_prior, counts
 from belated.policies.waiting import check_window, window_of
 
 CURVES = ("learned", "known", "exact")

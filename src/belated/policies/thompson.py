@@ -10,7 +10,8 @@ from numpy.random import Generator
 
 from belated.inputs import InvalidInput, flag, number
 from belated.marks import compiled
-from belated.policies.base import Policy, gamma
+from belated.policies.base import Policy, beta
+from belated.policies.lazy import Lead, Scratch, lazy_choice, lazy_learn, log_normaliser, new_lead, new_scratch, settle
 
 Prior: TypeAlias = tuple[float, float] | tuple[tuple[float, float], ...]
 """(a, b) of a Beta prior, the same for each arm, or one such pair an arm."""
@@ -33,15 +34,6 @@ def counts(prior: Prior, arms: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @compiled
-def beta(rng: Generator, a: float, b: float) -> float:
-    """A Beta(a, b) draw. With both at least 1 it takes two gammas of our own, a quarter faster than the generator's."""
-    if a < 1.0 or b < 1.0:
-        return rng.beta(a, b)
-    x = gamma(rng, a)
-    return x / (x + gamma(rng, b))
-
-
-@compiled
 def thompson_choice(successes: Any, failures: Any, rng: Generator) -> int:
     """The arm of the largest Beta draw."""
     best, highest = 0, -1.0
@@ -57,10 +49,14 @@ class ThompsonState(NamedTuple):
 
     successes: np.ndarray  # S_i + a, with the prior's a
     failures: np.ndarray  # F_i + b
+    log_beta: np.ndarray
+    lead: Lead
+    scores: Scratch
     coin: bool
 
     def choose(self, t: int, rng: Generator) -> int:
-        return thompson_choice(self.successes, self.failures, rng)
+        """`thompson_choice`, drawing only what can win."""
+        return lazy_choice(self.successes, self.failures, self.log_beta, self.lead, self.scores, rng)
 
     def sent(self, t: int, arm: int) -> None:
         pass
@@ -68,8 +64,13 @@ class ThompsonState(NamedTuple):
     def learn(self, arm: int, reward: float, rng: Generator) -> None:
         if self.coin and 0.0 < reward < 1.0:
             reward = 1.0 if rng.random() < reward else 0.0
-        self.successes[arm] += reward
-        self.failures[arm] += 1.0 - reward
+        lazy_learn(self.successes, self.failures, self.log_beta, self.lead, self.scores, arm, reward)
+
+
+def state_of(a: np.ndarray, b: np.ndarray, coin: bool) -> ThompsonState:
+    """The state with these Beta(a, b)."""
+    log_beta = np.array([log_normaliser(*pair) for pair in zip(a.tolist(), b.tolist(), strict=True)])
+    return ThompsonState(a, b, log_beta, new_lead(log_beta), new_scratch(len(a)), coin)
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,13 @@ class Thompson(Policy):
         object.__setattr__(self, "prior", checked_prior(self.prior))
 
     def start(self, arms: int, rounds: int) -> ThompsonState:
-        return ThompsonState(*counts(self.prior, arms), self.coin)
+        return state_of(*counts(self.prior, arms), self.coin)
 
     def resumed(self, total: np.ndarray, seen: np.ndarray) -> ThompsonState:
         a, b = counts(self.prior, len(total))
-        return ThompsonState(a + total, b + (seen - total), self.coin)
+        state = state_of(a + total, b + (seen - total), self.coin)
+        settle(state.successes, state.failures, state.log_beta, state.lead, state.scores)
+        return state
 
 
 def _pair(pair: object) -> tuple[float, float]:
