@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.random import Generator
 from scipy.special import chdtrc
 
-from belated import Policy, Thompson, kernels
+from belated import kernels
 from belated.live.posterior import chances
 from belated.policies.lazy import settle
-from belated.policies.thompson import ThompsonState, thompson_choice
+from belated.policies.thompson import LazyState, counts, lazy_state
 
 KINDS = ("fresh", "concentrated", "tied", "lopsided", "any")
 
 
-def posterior(kind: str, rng: Generator, most: int = 300) -> ThompsonState:
+def settled(prior: tuple[float, float], total: np.ndarray, seen: np.ndarray) -> LazyState:
+    """The state with that posterior, its bounds made."""
+    a, b = counts(prior, len(total))
+    state = lazy_state(a + total, b + (seen - total), False)
+    settle(state.successes, state.failures, state.log_beta, state.lead, state.scores)
+    return state
+
+
+def posterior(kind: str, rng: Generator, most: int = 300) -> LazyState:
     """The state of Thompson sampling after rewards: some known from the start, others learned one by one."""
     arms = int(np.exp(rng.uniform(np.log(2), np.log(most + 1))))
     scale = {"fresh": 3.0, "concentrated": 1e5, "tied": 300.0, "lopsided": 50.0, "any": 10 ** rng.uniform(0, 6)}[kind]
@@ -33,68 +40,14 @@ def posterior(kind: str, rng: Generator, most: int = 300) -> ThompsonState:
     if rng.random() < 0.2:
         total *= rng.uniform(0.3, 1.0)  # rewards that are not whole
     pairs = ((1.0, 1.0), (1.0, 1.0), (0.5, 0.5), (0.2, 3.0), (2.5, 1.0))
-    state = Thompson(prior=pairs[int(rng.integers(len(pairs)))]).resumed(total, seen)
+    state = settled(pairs[int(rng.integers(len(pairs)))], total, seen)
     for _ in range(int(rng.exponential(40.0))):
         arm = state.choose(1, rng) if rng.random() < 0.7 else int(rng.integers(arms))
         state.learn(arm, float(rng.random() < means[arm]), rng)
     return state
 
 
-class PlainState(NamedTuple):
-    """What Algorithm 1 remembers."""
-
-    successes: np.ndarray
-    failures: np.ndarray
-
-    def choose(self, t: int, rng: Generator) -> int:
-        return thompson_choice(self.successes, self.failures, rng)
-
-    def sent(self, t: int, arm: int) -> None:
-        pass
-
-    def learn(self, arm: int, reward: float, rng: Generator) -> None:
-        self.successes[arm] += reward
-        self.failures[arm] += 1.0 - reward
-
-
-@dataclass(frozen=True)
-class PlainThompson(Policy):
-    """Algorithm 1 as it is written: every arm is drawn."""
-
-    name = "plain"
-
-    def start(self, arms: int, rounds: int) -> PlainState:
-        return PlainState(np.ones(arms), np.ones(arms))
-
-
-class AfreshState(NamedTuple):
-    """Thompson's, with nothing kept from reward to reward: what it makes of the same totals is the same."""
-
-    base: ThompsonState
-
-    def choose(self, t: int, rng: Generator) -> int:
-        return self.base.choose(t, rng)
-
-    def sent(self, t: int, arm: int) -> None:
-        pass
-
-    def learn(self, arm: int, reward: float, rng: Generator) -> None:
-        base = self.base
-        base.learn(arm, reward, rng)
-        settle(base.successes, base.failures, base.log_beta, base.lead, base.scores)
-
-
-@dataclass(frozen=True)
-class Afresh(Policy):
-    """Thompson sampling whose bounds are made afresh after every reward, as the live engine has it."""
-
-    name = "afresh"
-
-    def start(self, arms: int, rounds: int) -> AfreshState:
-        return AfreshState(Thompson().resumed(np.zeros(arms), np.zeros(arms)))
-
-
-def spoiled(state: ThompsonState) -> ThompsonState:
+def spoiled(state: LazyState) -> LazyState:
     """The same posterior, its densities taken for half of what they are: the hazards are no longer bounds."""
     state.log_beta[:] += np.log(2.0)
     settle(state.successes, state.failures, state.log_beta, state.lead, state.scores)
@@ -114,7 +67,7 @@ def counter() -> Callable[..., None]:
     return count  # type: ignore[no-any-return]
 
 
-def p_value(state: ThompsonState, exact: np.ndarray, draws: int, rng: Generator) -> float:
+def p_value(state: LazyState, exact: np.ndarray, draws: int, rng: Generator) -> float:
     """Of Pearson's chi-square: the arms of so many choices against their exact chances, rare arms put together."""
     counts = np.zeros(len(exact), np.int64)
     counter()(state, rng, draws, counts)
@@ -128,7 +81,7 @@ def p_value(state: ThompsonState, exact: np.ndarray, draws: int, rng: Generator)
 
 
 def p_values(
-    make: Callable[[ThompsonState], ThompsonState], posteriors: int, draws: int, seed: int, most: int = 300
+    make: Callable[[LazyState], LazyState], posteriors: int, draws: int, seed: int, most: int = 300
 ) -> np.ndarray:
     """The p-value of each of so many random posteriors, none of them decided, for the state that `make` makes of it."""
     found = []

@@ -16,7 +16,7 @@ from scipy.special import ndtr
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from argmax import PlainThompson, p_values, spoiled
+from argmax import p_values, spoiled
 from belated import Thompson, charts, simulate
 from belated.paper import EXPERIMENTS
 from belated.result import paired
@@ -31,7 +31,7 @@ def z_scores() -> dict[str, float]:
     scores = {}
     for experiment in EXPERIMENTS:
         result = simulate(
-            experiment.scenario, [Thompson(), PlainThompson()], replications=experiment.replications, seed=31
+            experiment.scenario, [Thompson(), Thompson(lazy=False)], replications=experiment.replications, seed=31
         )
         lazy, plain = (result.curves(name)[:, -1] for name in result.policies)
         difference = paired(lazy - plain)

@@ -16,7 +16,7 @@ from belated.live.store import ArmRow, Connection, ExperimentRow
 from belated.live.values import BILLION
 from belated.policies import ucb
 from belated.policies.learned import LearnedState
-from belated.policies.thompson import thompson_choice
+from belated.policies.thompson import ThompsonState
 
 
 class Standing(NamedTuple):
@@ -101,16 +101,6 @@ def evidence(at: Standing) -> tuple[np.ndarray, np.ndarray]:
     return total / BILLION, seen
 
 
-class Drawn(NamedTuple):
-    """A posterior of which every arm is drawn, as by the policies that read silence."""
-
-    successes: np.ndarray
-    failures: np.ndarray
-
-    def choose(self, t: int, rng: Generator) -> int:
-        return thompson_choice(self.successes, self.failures, rng)
-
-
 class Version:
     """The policy's state at a standing. It serves asks from any thread."""
 
@@ -129,7 +119,8 @@ class Version:
     def _resumed(self, settings: Settings) -> Any:
         """The state of the policy, of the active arms alone."""
         if self.at.past is not None:
-            return Drawn(*(each[self.active] for each in posterior(self.at)))
+            a, b = (each[self.active] for each in posterior(self.at))
+            return ThompsonState(a, b, False)
         total, seen = (each[self.active] for each in evidence(self.at))
         priors = [(self.at.arms[place].prior_a, self.at.arms[place].prior_b) for place in self.active]
         return settings.policy_with(priors).resumed(total, seen)

@@ -63,7 +63,7 @@ def policy(name: str, window: int | None, prior: tuple[float, float] | tuple[tup
         if name in other:
             raise InvalidInput("policies", f"{name} {'needs a window' if window is None else 'needs all outcomes'}")
         raise nearest("policies", "policy", name, known)
-    reader = Thompson(prior) if window is None else Wait(prior, window, provisional=True)
+    reader = Thompson(prior, lazy=False) if window is None else Wait(prior, window, provisional=True)
     if name in ("thompson", "wait"):
         return reader
     if name == "thompson-silence":
