@@ -183,7 +183,5 @@ def test_totals_are_all_that_a_live_policy_is_made_of() -> None:
             total[arm] += reward
             seen[arm] += 1.0
         resumed = policy.resumed(total, seen)
-        for field in set(state._fields) - {"scores"}:  # which is scratch
+        for field in set(type(state)._fields) - {"scores"}:  # which is scratch
             np.testing.assert_array_equal(getattr(state, field), getattr(resumed, field))
-        if name == "thompson":
-            np.testing.assert_allclose(state.log_beta, resumed.log_beta, rtol=1e-12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from typing import Any
+from weakref import ref
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
@@ -78,7 +79,8 @@ class Protocol(HttpToolsProtocol):
         self._stop_watching()
         super().on_headers_complete()
         if self.cycle is not None and self.cycle.scope is self.scope and self.scope["method"] != "HEAD":
-            self.scope["extensions"] = {WHOLE: partial(_answer, self.cycle)}  # type: ignore[dict-item]
+            # Weakly, for the cycle has the scope: a loop of references, one a request, is a long collection in the end.
+            self.scope["extensions"] = {WHOLE: partial(_answer, ref(self.cycle))}  # type: ignore[dict-item]
 
     def on_message_complete(self) -> None:
         self._in_body = False
@@ -100,9 +102,10 @@ class Protocol(HttpToolsProtocol):
             self._silent = None
 
 
-def _answer(cycle: RequestResponseCycle, status: int, head: bytes, body: bytes) -> bool:
+def _answer(of: ref[RequestResponseCycle], status: int, head: bytes, body: bytes) -> bool:
     """Send a whole answer at once, its head being well formed; False if a client does not read."""
-    if cycle.disconnected:
+    cycle = of()
+    if cycle is None or cycle.disconnected:
         return True
     if cycle.flow.write_paused:
         return False
