@@ -229,7 +229,7 @@ def test_a_misspelt_toml_key_is_named(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_one_line_and_no_files(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", "from belated.cli import main; main()", "simulate", "--arms", "50x0.2..0.8",
-         "--delay", "fixed:9", "--rounds", "5000000", "--policy", "thompson", "--out", "kept"],
+         "--delay", "fixed:9", "--rounds", "5000000", "--policy", "thompson:lazy=false", "--out", "kept"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip

@@ -85,7 +85,7 @@ def named(name: str, **parameters: Any) -> Policy:
     """The policy of that name, with parameters as keywords; `base` may be a name too.
 
     >>> named("qpm-d", base="thompson")
-    QPMD(base=Thompson(prior=(1.0, 1.0), coin=False))
+    QPMD(base=Thompson(prior=(1.0, 1.0), coin=False, lazy=True))
     """
     known = keys(name)
     for key in parameters:
