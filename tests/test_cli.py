@@ -211,6 +211,9 @@ def test_a_folder_that_fails_late_is_one_line(tmp_path: Path) -> None:
     assert (again.returncode, again.stderr) == (
         2, "error: --out: kept holds an interrupted run: add --resume to go on, or delete kept/unfinished\n"
     )  # fmt: skip
+    other = belated(*ONE_LINER, "--seed", "9", "--out", "kept", "--resume", cwd=tmp_path)
+    assert other.returncode == 2
+    assert "--resume: kept holds an interrupted run of another study" in other.stderr
     resumed = belated(*ONE_LINER, "--out", "kept", "--resume", cwd=tmp_path)
     assert (resumed.returncode, resumed.stderr) == (0, "")
     assert "after 20 batches of an interrupted run" in " ".join(resumed.stdout.split())

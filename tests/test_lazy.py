@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.special import betainc, betaincc, betaln
 from scipy.stats import kstest
 
-from argmax import p_values, settled, spoiled
+from argmax import p_value, p_values, settled, spoiled
 from belated import Fixed, Geometric, Scenario, Thompson, kernels, simulate
+from belated.live.posterior import chances
 from belated.policies.lazy import Scratch, beyond, fill_hazards, hazard_below, level_at, level_below, log_normaliser
 from belated.policies.thompson import LazyState
 from belated.result import paired
@@ -28,6 +29,21 @@ def test_the_arm_has_the_law_of_the_largest_draw() -> None:
 
 def test_bounds_that_are_none_are_found_out() -> None:
     assert (p_values(spoiled, POSTERIORS, DRAWS, seed=11) < LEVEL).sum() >= 10
+
+
+def test_what_is_learned_while_a_bound_is_without_end_is_drawn_all_the_same() -> None:
+    """Successes of two arms that nobody feared: the first leaves no bound, the second is learned after that."""
+    total, seen = np.array([299.0, *[0.0] * 11]), np.array([498.0, *[8.0] * 11])
+    state = settled((1.0, 1.0), total, seen)
+    for arm, successes in ((1, 8), (2, 10)):
+        for _ in range(successes):
+            state.learn(arm, 1.0, np.random.default_rng(0))
+    exact, rng = chances(state.successes, state.failures), np.random.default_rng(1)
+    assert 0.2 < exact[2] < 0.4
+    assert p_value(state, exact, DRAWS, rng) > 0.001
+    state.lead.level[0] = 0.58  # as if what is known of the first two still held
+    state.lead.above.number[:] = 0.0015
+    assert p_value(state, exact, DRAWS, rng) < 1e-9
 
 
 def scratch(count: int) -> Scratch:
@@ -79,7 +95,8 @@ def bounds_hold(state: LazyState) -> bool:
     with np.errstate(divide="ignore"):
         above, below = -np.log1p(-betaincc(a, b, level)), -np.log1p(-betainc(a, b, level))
     others = np.isfinite(lead.others)
-    fine = bool((lead.above.number[others] >= above[others] * (1 - 1e-9)).all()) if high < math.inf else True
+    # At a level below 1 they are used, whatever their sum.
+    fine = level == 1.0 or bool((lead.above.number[others] >= above[others] * (1 - 1e-9)).all())
     return fine and high >= above[others].sum() * (1 - 1e-9) and low >= below[leader] * (1 - 1e-9)
 
 

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -147,7 +147,7 @@ def simulate(
     options["delay"] = delay[0] if delay is not None and len(delay) == 1 else delay
     given |= {key: value for key, value in options.items() if value is not None}
     asked = studies.study(given)
-    with _unfinished(out, resume) as keep:
+    with _unfinished(out, resume, asked) as keep:
         with cluster.dask(dask) as executor, console.progress() as show:
             result = belated.simulate(
                 asked.scenario,
@@ -250,7 +250,7 @@ def _studied(
     from belated import cluster, console
     from belated.paper import run
 
-    with _unfinished(out, resume) as keep:
+    with _unfinished(out, resume, (chosen, options.get("seed"))) as keep:
         with cluster.dask(dask) as executor, console.progress() as show:
             results, provenance = run(chosen, executor=executor, keep=keep, progress=show, **options)
         whole = of(results, provenance)
@@ -277,23 +277,45 @@ def _refuse_unusable(folder: Path) -> None:
 
 
 @contextmanager
-def _unfinished(out: Path | None, resume: bool) -> Iterator[Path | None]:
-    """The folder in which what is finished is kept until all is written."""
-    folder = None if out is None else out / "unfinished"
-    if folder is None or not folder.exists():
+def _unfinished(out: Path | None, resume: bool, study: Any) -> Iterator[Path | None]:
+    """The folder in which what is finished of a study is kept until all is written, with a note of what it is."""
+    if out is None:
         if resume:
-            where = "it needs the --out of the run to go on with" if out is None else f"nothing is unfinished in {out}"
-            raise InvalidInput("--resume", where)
-    elif not resume:
-        raise InvalidInput("--out", f"{out} holds an interrupted run: add --resume to go on, or delete {folder}")
+            raise InvalidInput("--resume", "it needs the --out of the run to go on with")
+        yield None
+        return
+    folder, note = out / "unfinished", out / "unfinished" / "study.txt"
+    _refuse_other(out, note, resume, repr(study))
+    folder.mkdir(parents=True, exist_ok=True)
+    note.write_text(repr(study), encoding="utf-8")
     try:
         yield folder
     except BaseException:
-        if folder is not None and folder.exists():
+        if any(folder.glob("*.npz")):
             print(f"what is finished is kept in {folder}: the same command with --resume goes on", file=sys.stderr)
+        else:
+            _remove(folder)
         raise
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
+    _remove(folder)
+
+
+def _refuse_other(out: Path, note: Path, resume: bool, study: str) -> None:
+    """Refuse to begin where something is unfinished, and to go on with something else than that."""
+    folder = note.parent
+    if resume and not folder.exists():
+        raise InvalidInput("--resume", f"nothing is unfinished in {out}")
+    if not resume and folder.exists():
+        raise InvalidInput("--out", f"{out} holds an interrupted run: add --resume to go on, or delete {folder}")
+    if resume and (not note.exists() or note.read_text(encoding="utf-8") != study):
+        message = f"{out} holds an interrupted run of another study: give the options that it had, or delete {folder}"
+        raise InvalidInput("--resume", message)
+
+
+def _remove(folder: Path) -> None:
+    """Delete the folder, and what it is in if that is empty then."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.parent.rmdir()
 
 
 def _shown(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ def dask(address: str | None) -> Iterator[Executor | None]:
     if address is None:
         yield None
         return
+    if not re.fullmatch(r"\w+://.+:\d+", address):
+        raise InvalidInput("--dask", f"must be an address such as tcp://127.0.0.1:8786, got {address!r}")
     try:
         from distributed import Client
     except ImportError:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from belated import loop, work
 from belated.inputs import InvalidInput, number
 from belated.policies import label
 from belated.policies.base import Policy
-from belated.provenance import provenance
+from belated.provenance import provenance, versions
 from belated.result import Result
 from belated.scenario import Scenario
 from belated.visitors import compiled_visitors
@@ -61,11 +62,11 @@ class Batch:
 
     @property
     def name(self) -> str:
-        """A digest of all that decides its numbers: what is run, by which code, on which NumPy."""
+        """A digest of all that decides its numbers: what is run, by which code, on which versions."""
         from belated.kernels import fingerprint
 
-        code = fingerprint(*_classes((self.scenario, self.policy)), loop.play, stream)
-        return hashlib.sha256(f"{self!r} {code} {np.__version__}".encode()).hexdigest()[:40]
+        code = fingerprint(*_classes((self.scenario, self.policy)))  # it sees also classes from elsewhere
+        return hashlib.sha256(f"{self!r} {code} {_own_code()} {versions()}".encode()).hexdigest()[:40]
 
     def run(self, stop: np.ndarray | None = None) -> Outcome:
         stop = np.zeros(1, np.uint8) if stop is None else stop
@@ -201,6 +202,13 @@ def _compile(batches: list[Batch], labels: tuple[str, ...], report: Progress) ->
         if not kernels.is_ready(batch.policy.knowing(world.laws).start(len(world.laws), 1)):
             report(f"{name}: compiling", 0.0)
             replace(batch, scenario=replace(batch.scenario, rounds=1), replications=range(1), marks=(1,)).run()
+
+
+@cache
+def _own_code() -> str:
+    """A digest of every file of belated: any of them may decide a number."""
+    folder = Path(loop.__file__).parent
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.rglob("*.py")))).hexdigest()
 
 
 def _classes(specification: object) -> Iterator[type]:

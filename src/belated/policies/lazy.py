@@ -277,6 +277,8 @@ def lazy_learn(a: Any, b: Any, log_b: Any, lead: Any, scratch: Any, arm: int, re
     if lead.hazards[HIGH] > 1.0 or 1.0 < lead.hazards[LOW] < math.inf:
         lead.hazards[LOW] = math.inf
         lead.counts[DUE] = min(lead.counts[DUE], SOON)
+    if lead.hazards[HIGH] == math.inf:  # from here on nothing is kept of what is above the level: there is none
+        lead.level[0] = 1.0
     lead.counts[DUE] -= 1
     if lead.counts[DUE] <= 0:
         settle(a, b, log_b, lead, scratch)

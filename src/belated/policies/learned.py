@@ -52,7 +52,7 @@ class LearnedState(NamedTuple):
         block, bins = (s - 1) // self.width, self.events.shape[1]
         if block < self.blocks[0] - bins:
             self.closed[arm, 1] += reward
-            if t - s <= bins * self.width:  # at the very end of the window, when its block has just closed
+            if t - s <= self.window:  # at the very end of the window, when its block has just closed
                 self.events[arm, bins - 1] += 1.0
                 self.risk[arm, bins - 1] += 1.0
         else:

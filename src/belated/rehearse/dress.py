@@ -83,9 +83,12 @@ def part_of(plan: Plan) -> Part | None:
 
 def block(plan: Plan) -> int:
     """The ms of a block of decisions by which the engine reads this plan's silence."""
+    return _row(plan).width
+
+
+def _row(plan: Plan) -> store.ExperimentRow:
     settings = Settings(silence=live.Failure(after=f"{plan.window}ms"))
-    row = store.ExperimentRow(0, "", "", "", 0, settings.grain, settings.window, 0)
-    return row.width
+    return store.ExperimentRow(0, "", "", "", 0, settings.grain, settings.window, 0)
 
 
 def _same_blocks(plan: Plan, name: str) -> bool:
@@ -93,7 +96,8 @@ def _same_blocks(plan: Plan, name: str) -> bool:
     if name != "thompson-silence":
         return True
     state = plan.policy(name).start(len(plan.arms), plan.rounds)
-    return bool(block(plan) == state.width * plan.step)
+    row = _row(plan)
+    return bool(row.width == state.width * plan.step and row.bins == state.events.shape[1])
 
 
 def dressed(plan: Plan, stop: np.ndarray) -> Dress | None:
@@ -206,19 +210,19 @@ class Crowd:
         self._visitors = stream(plan.seed, replication, VISITORS)
         self._telling = stream(plan.seed, replication, TELLING)
         self._twice = plan.duplicates
-        self._due: list[tuple[float, float, bytes, float]] = []
+        self._due: list[tuple[float, float, bytes, float, bool]] = []  # the last: told for the first time
 
     def comes(self, t: int, arm: int, identity: bytes) -> list[tuple[bytes, float]]:
         """A visitor comes and is given an arm; what is heard by now, of anyone, in no particular order."""
         u, v = self._visitors.random(), self._visitors.random()
         delay, reward = self._delays.sample(t, arm, float(u < self._means[arm]), v)
         if delay < np.inf:
-            heapq.heappush(self._due, (t + delay, self._telling.random(), identity, reward))
+            heapq.heappush(self._due, (t + delay, self._telling.random(), identity, reward, True))
         heard = []
         while self._due and self._due[0][0] <= t:
-            due, _, identity, reward = heapq.heappop(self._due)
+            due, _, identity, reward, first = heapq.heappop(self._due)
             heard.append((identity, reward))
-            if self._telling.random() < self._twice:  # and once more, some time later
+            if first and self._telling.random() < self._twice:  # and once more, some time later
                 again = due + self._telling.integers(0, 50)
-                heapq.heappush(self._due, (again, self._telling.random(), identity, reward))
+                heapq.heappush(self._due, (again, self._telling.random(), identity, reward, False))
         return heard

@@ -150,7 +150,7 @@ def plan(given: Mapping[str, Any], *, folder: Path = Path()) -> Plan:
         duplicates=float(asked["duplicates"]),
         horizon=max(horizon, rounds),
         policies=candidates.names(chosen, window is not None),
-        refresh=tuple(_time("refresh", each) for each in listed("refresh", asked["refresh"])),
+        refresh=tuple(_above_nought("refresh", each) for each in listed("refresh", asked["refresh"])),
         certainty=float(asked["certainty"]),
         prior=candidates.prior(asked["prior"]),
         replications=_replications(asked["replications"], rounds, len(names)),
@@ -203,6 +203,13 @@ def _time(field: str, given: Any) -> int:
     if not isinstance(given, str):
         raise InvalidInput(field, f"must be a time such as 7d, 12h or 30m, got {values.shown(given)}")
     return values.duration(field, given)
+
+
+def _above_nought(field: str, given: Any) -> int:
+    time = _time(field, given)
+    if time < 1:
+        raise InvalidInput(field, f"must be at least 1ms, got {values.shown(given)}")
+    return time
 
 
 def _outage(given: Any, step: int) -> tuple[int, int] | None:

@@ -76,8 +76,8 @@ def _risk(found: Rehearsal) -> str:
     if not known.wrong.of:
         return ""
     return (
-        f"The risk: whoever stops as soon as P(best) ≥ {found.plan.certainty:g}, looking every day, has the wrong arm "
-        f"in {percent(known.wrong)} of the cases; such a stop loses {rate(known.loss)} on average."
+        f"The risk: whoever stops as soon as P(best) ≥ {found.plan.certainty:g}, looking every {_interval(found)}, has "
+        f"the wrong arm in {percent(known.wrong)} of the cases; such a stop loses {rate(known.loss)} on average."
     )
 
 
@@ -172,6 +172,12 @@ def percent(of: Share) -> str:
     return "–" if math.isnan(of.share) else f"{of.share:.0%} [{of.low:.0%}, {of.high:.0%}]"
 
 
+def _interval(found: Rehearsal) -> str:
+    """How often a rehearsal is looked at: how often one looks decides how often one is misled."""
+    days = found.plan.days(int(found.marks[1] - found.marks[0])) if len(found.marks) > 1 else 1.0
+    return "day" if abs(days - 1.0) < 0.01 else day(days)
+
+
 def day(days: float) -> str:
     """Days, in words.
 
@@ -239,10 +245,10 @@ def dress(found: Rehearsal) -> str:
     if made is None:
         return ""
     which = "all" if made.rounds == made.of_rounds else f"the first {made.rounds:,} of"
-    every = day(found.plan.days(made.every)) if made.every > 1 else "each visitor"
+    every = f"every {day(found.plan.days(made.every))}" if made.every > 1 else "at each visitor"
     text = (
         f"Dress rehearsal: {which} {made.of_rounds:,} visitors of one world were decided for by the live engine itself "
-        f"({candidates.phrase(made.policy)}, the posterior read anew every {every}); it was told {made.told:,} "
+        f"({candidates.phrase(made.policy)}, the posterior read anew {every}); it was told {made.told:,} "
         f"outcomes, {made.duplicates:,} of them again and {made.late:,} after their window, in any order"
     )
     if made.agrees:
