@@ -286,6 +286,7 @@ def _unfinished(out: Path | None, resume: bool, study: Any) -> Iterator[Path | N
         return
     folder, note = out / "unfinished", out / "unfinished" / "study.txt"
     _refuse_other(out, note, resume, repr(study))
+    made = [each for each in (out, *out.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     note.write_text(repr(study), encoding="utf-8")
     try:
@@ -294,9 +295,12 @@ def _unfinished(out: Path | None, resume: bool, study: Any) -> Iterator[Path | N
         if any(folder.glob("*.npz")):
             print(f"what is finished is kept in {folder}: the same command with --resume goes on", file=sys.stderr)
         else:
-            _remove(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # which is not empty
+                for each in made:
+                    each.rmdir()
         raise
-    _remove(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _refuse_other(out: Path, note: Path, resume: bool, study: str) -> None:
@@ -309,13 +313,6 @@ def _refuse_other(out: Path, note: Path, resume: bool, study: str) -> None:
     if resume and (not note.exists() or note.read_text(encoding="utf-8") != study):
         message = f"{out} holds an interrupted run of another study: give the options that it had, or delete {folder}"
         raise InvalidInput("--resume", message)
-
-
-def _remove(folder: Path) -> None:
-    """Delete the folder, and what it is in if that is empty then."""
-    shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):
-        folder.parent.rmdir()
 
 
 def _shown(value: Any) -> str:
