@@ -29,6 +29,10 @@ def experiments(connection: Connection) -> list[ExperimentRow]:
 
 def experiment(connection: Connection, name: str, *, owned: bool = False) -> ExperimentRow:
     """The experiment of that name; `owned`, if it is to be changed by what is read of it."""
+    if owned:
+        connection.queue(
+            [id for (id,) in connection.rows("SELECT id FROM experiments WHERE name = ?", (name,))], alone=True
+        )
     rows = connection.rows(f"{_EXPERIMENT} WHERE name = ?{connection.owned if owned else ''}", (name,))
     if not rows:
         raise NotFound("experiment", f"there is none named {name!r}")
@@ -37,6 +41,7 @@ def experiment(connection: Connection, name: str, *, owned: bool = False) -> Exp
 
 def experiments_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, ExperimentRow]:
     """These experiments, which stay as they are until the transaction has ended: what is decided on them holds."""
+    connection.queue(ids)
     sql = f"{_EXPERIMENT} WHERE id {{keys}} ORDER BY id{connection.shared}"
     return {row[0]: ExperimentRow(*row) for row in connection.matching(sql, ids)}
 

@@ -27,6 +27,7 @@ LINE: dict[str, Any] = {
     "keepalives_count": 3, "tcp_user_timeout": 25_000,
 }  # fmt: skip
 LOCK = 0x62656C61746564  # of migrations: "belated"
+QUEUE = 0x62656C61  # for experiments, each by its id
 _AGAIN = (
     postgres_errors.UniqueViolation,
     postgres_errors.SerializationFailure,
@@ -42,6 +43,11 @@ class PostgresConnection:
 
     def __init__(self, raw: psycopg.Connection[Any]):
         self.raw = raw
+
+    def queue(self, experiments: Sequence[int], *, alone: bool = False) -> None:
+        """Locks on rows are not given in turn: with many writers one that waits to change a row may wait for ever."""
+        lock = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
+        self.raw.execute(f"SELECT {lock}($1, id) FROM unnest($2::int[]) AS id", (QUEUE, sorted(experiments)))
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self.raw.execute(_own(sql), values, binary=True).fetchall()

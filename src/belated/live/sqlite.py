@@ -25,6 +25,9 @@ class SqliteConnection:
     shared: ClassVar[str] = ""
     owned: ClassVar[str] = ""
 
+    def queue(self, experiments: Sequence[int], *, alone: bool = False) -> None:
+        """There is one writer at a time."""
+
     def __init__(self, raw: sqlite3.Connection):
         self.raw = raw
 

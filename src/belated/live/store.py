@@ -83,6 +83,10 @@ class Connection(Protocol):
     owned: ClassVar[str]
     """And none relies on them either. Both are empty where there is one writer at a time."""
 
+    def queue(self, experiments: Sequence[int], *, alone: bool = False) -> None:
+        """Wait in turn for these experiments: beside others, or alone. What waits to be alone is not overtaken."""
+        ...
+
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
 
     def matching(self, sql: str, keys: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
