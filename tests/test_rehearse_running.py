@@ -14,6 +14,7 @@ import pytest
 from numpy.random import default_rng
 
 from belated import InvalidInput, Observed, live, rehearse
+from belated.live import curves
 from belated.live.posterior import losses
 from belated.rehearse import running
 from belated.rehearse.running import _awaited, origin
@@ -63,7 +64,8 @@ def test_what_is_read_is_what_the_engine_says(windowed: tuple[str, Clock], monke
     for law in start.plan.laws:
         assert isinstance(law, Observed)
         assert law.levels[-1] == 1.0
-        assert law.delays == waits.pooled.delays  # no arm has enough outcomes for a curve of its own
+        # No arm has enough outcomes for a curve of its own; what comes after the window is not of the law.
+        assert law.delays == tuple(delay for delay in waits.pooled.delays if delay <= 200) < waits.pooled.delays
     # Windows of 200 visitors: the last 200 decisions are young, and their ages ascend back in time.
     assert len(start.young.arm) == 200
     assert start.young.age.tolist() == list(range(199, -1, -1))
@@ -80,6 +82,65 @@ def test_an_experiment_that_reads_silence_is_told_of_as_it_tells_itself(tmp_path
     # Replayed as even rounds, what the young say is what the engine reads of their times, but for the edges of blocks.
     for arm, a, b in zip(summary.arms, *start.believed(), strict=True):
         assert a / (a + b) == pytest.approx(arm.mean, rel=0.03)
+
+
+def told(url: str, clock: Clock, *, reading: str, zeros: bool, late: bool) -> tuple[running.Origin, live.Summary]:
+    """Successes after 10 to 24 hours, of a window of 48, and some after 60; failures after 1 hour, or never."""
+    rng, due = default_rng(11), list[tuple[float, str, float]]()
+    with opened(url, clock) as home:
+        test = home.create("checkout", ["red", "green"], silence=live.Failure(after="2d"), reading=reading)
+        for _ in range(450):
+            clock.pass_(864.0)
+            decision, (u, slow, extra) = test.ask(), rng.random(3)
+            success = float(u < 0.4)
+            if success or zeros:
+                hours = 1 if not success else 60 if late and slow < 0.25 else 10 + 14 * extra
+                heapq.heappush(due, (clock.at + 3600 * hours, decision.id, success))
+            while due and due[0][0] <= clock.at:
+                test.tell(*heapq.heappop(due)[1:])
+        return origin(url, "checkout", clock=clock), test.summary()
+
+
+@pytest.mark.parametrize(("reading", "late"), [("silence", False), ("silence", True), ("wait", True)])
+def test_failures_that_are_told_and_late_successes_say_nothing_of_delays(
+    tmp_path: Path, reading: str, late: bool
+) -> None:
+    """The live posterior is the same whether failures are told; so must be all that a rehearsal makes of it."""
+    quiet, _ = told(f"sqlite:///{tmp_path}/quiet.db", Clock(), reading=reading, zeros=False, late=late)
+    start, summary = told(f"sqlite:///{tmp_path}/told.db", Clock(), reading=reading, zeros=True, late=late)
+    assert (start.young.heard >= 0).sum() > 2 * (quiet.young.heard >= 0).sum()  # the two are not the same story
+    assert start.plan.laws == quiet.plan.laws
+    for law in start.plan.laws:
+        assert isinstance(law, Observed)
+        assert 41 < law.delays[0] < law.delays[-1] <= 101  # in rounds of 864 s
+        assert law.cdf(71) == pytest.approx(0.5, abs=0.15)  # 17 hours
+    assert start.prior == quiet.prior
+    assert np.array_equal(start.believed(), quiet.believed())
+    read = start.believed() if reading == "silence" else np.array(start.prior).T
+    for arm, a, b in zip(summary.arms, *read, strict=True):
+        assert a / (a + b) == pytest.approx(arm.mean, rel=0.02)
+    lags = [np.sort(np.concatenate(each.earlier)) for each in (start, quiet)]
+    assert np.array_equal(*lags)
+    assert len(lags[0]) > 50
+    assert 41 < lags[0].min() < lags[0].max() <= 101
+
+
+def test_what_has_waited_for_its_window_is_at_risk_in_the_last_round_of_it(ledger_url: str) -> None:
+    """A window of an hour is 2.4 rounds of 25 minutes: 3 of 10 convert in the third of them, which is no certainty."""
+    url, clock = ledger_url, Clock()
+    with opened(url, clock) as home:
+        test = home.create("checkout", ["red", "green"], silence=live.Failure(after="1h"))
+        asked = [test.ask().id for _ in range(10)]
+        clock.pass_(3300)
+        test.tell_many([(id, 1.0) for id in asked[:3]] + [(asked[3], 0.0)])
+        clock.pass_(7200)
+        test.tell(asked[4], 1.0)
+        with home.store.reading() as connection:
+            found, whole = (curves.read(connection, 1, round(clock() * 1000), 1_500_000, w) for w in (3_600_000, None))
+    assert found.pooled is not None
+    assert (found.pooled.delays, found.pooled.levels) == ((3.0,), pytest.approx((0.3,)))
+    assert whole.pooled is not None
+    assert whole.pooled.levels == pytest.approx((0.4, 0.5))  # the control: whatever is told counts
 
 
 def test_an_arm_of_which_enough_is_heard_has_its_own_delays(
@@ -182,6 +243,34 @@ def test_what_cannot_be_rehearsed_is_said_in_a_line(tmp_path: Path) -> None:
             rehearse.going_on(url, name, clock=clock)
     with pytest.raises(InvalidInput, match="days: must be above 0"):
         rehearse.going_on(url, "quiet", days=0, clock=clock)
+
+
+def test_too_many_young_decisions_are_refused_before_they_are_read(
+    windowed: tuple[str, Clock], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, clock = windowed
+    monkeypatch.setattr(running, "MOST_YOUNG", 200)
+    assert len(origin(url, "checkout", clock=clock).young.arm) == 200
+    monkeypatch.setattr(running, "MOST_YOUNG", 199)
+    monkeypatch.delattr(running.ledger, "recent")
+    with pytest.raises(InvalidInput, match="has 200 decisions of an open window, a rehearsal takes at most 199:"):
+        origin(url, "checkout", clock=clock)
+
+
+def test_an_arm_without_a_success_goes_by_the_delays_of_the_others(tmp_path: Path) -> None:
+    url, clock = f"sqlite:///{tmp_path}/shop.db", Clock()
+    with opened(url, clock) as home:
+        test = home.create("checkout", ["red", "green"], silence=live.Failure(after="1d"), policy="split")
+        for _ in range(60):
+            clock.pass_(3600)
+            decision = test.ask()
+            test.tell(decision.id, float(decision.arm == "red"))
+    start = origin(url, "checkout", clock=clock)
+    assert [len(lags) > 0 for lags in start.earlier] == [True, False]
+    assert start.plan.laws[0] == start.plan.laws[1]
+    a, b = start.believed()
+    assert a[0] / (a[0] + b[0]) > 0.9
+    assert a[1] == 1.0
 
 
 def test_a_ledger_of_another_schema_is_not_read(tmp_path: Path) -> None:

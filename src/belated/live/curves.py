@@ -25,12 +25,19 @@ class Waits(NamedTuple):
     notice: str | None = None  # what is wrong with the time as of which they are
 
 
-def read(connection: Connection, experiment: int, clock: int, unit: int) -> Waits:
-    """The curves as of now, by the clock, and never before the last decision."""
+def read(connection: Connection, experiment: int, clock: int, unit: int, within: int | None = None) -> Waits:
+    """The curves as of now, by the clock, and never before the last decision.
+
+    With `within`, a window in ms, they are of the conversions alone. A failure that is told, or a success that is too
+    late, is then a conversion that has not come yet: it has waited its age, or the window if that has closed.
+    """
     last_asked = ledger.last_asked(connection, experiment)
     now = max(clock, last_asked)
-    heard = ledger.waits(connection, experiment)
-    pending = [(arm, now - asked, count) for arm, asked, count in ledger.pending(connection, experiment)]
+    heard = ledger.waits(connection, experiment, within)
+    pending = [(arm, now - asked, count) for arm, asked, count in ledger.pending(connection, experiment, within)]
+    if within is not None:
+        closed = -(-within // unit) * unit  # whole rounds, or none but the last conversions would be left in the last
+        pending = [(arm, closed if age >= within else age, count) for arm, age, count in pending]
     names = {row.arm: row.name for row in ledger.arms(connection, experiment)}
     arms = {
         name: _curve((row for row in heard if row[0] == arm), (row for row in pending if row[0] == arm), unit)

@@ -173,22 +173,28 @@ def unanswered_by_bucket(connection: Connection, experiment: int, since: int) ->
 _WAIT = "COALESCE(o.heard_at, o.received_at) - d.asked_at"
 
 
-def waits(connection: Connection, experiment: int) -> list[tuple[int, int, int]]:
-    """(arm, wait in ms, outcomes): how long each outcome that stands was waited for."""
+def waits(connection: Connection, experiment: int, within: int | None = None) -> list[tuple[int, int, int]]:
+    """(arm, wait in ms, outcomes): how long each outcome that stands was waited for.
+
+    With `within`, a window in ms, only of the conversions: rewards above 0 within the window.
+    """
+    converted, values = ("", ()) if within is None else (f" AND o.reward > 0 AND {_WAIT} < ?", (within,))
     sql = (
-        f"SELECT d.arm, {_WAIT}, COUNT(*) FROM decisions d JOIN {STANDING} WHERE d.experiment = ? "
+        f"SELECT d.arm, {_WAIT}, COUNT(*) FROM decisions d JOIN {STANDING} WHERE d.experiment = ?{converted} "
         f"GROUP BY d.arm, {_WAIT} ORDER BY d.arm, {_WAIT}"
     )
-    return [tuple(row) for row in connection.rows(sql, (experiment,))]
+    return [tuple(row) for row in connection.rows(sql, (experiment, *values))]
 
 
-def pending(connection: Connection, experiment: int) -> list[tuple[int, int, int]]:
-    """(arm, asked_at, decisions) of the decisions without an outcome."""
+def pending(connection: Connection, experiment: int, within: int | None = None) -> list[tuple[int, int, int]]:
+    """(arm, asked_at, decisions) of the decisions without an outcome or, with `within`, without a conversion."""
+    other, values = ("", ()) if within is None else (f" OR o.reward <= 0 OR {_WAIT} >= ?", (within,))
     sql = (
         f"SELECT d.arm, d.asked_at, COUNT(*) FROM decisions d LEFT JOIN {STANDING} "
-        "WHERE d.experiment = ? AND o.decision IS NULL GROUP BY d.arm, d.asked_at ORDER BY d.arm, d.asked_at"
+        f"WHERE d.experiment = ? AND (o.decision IS NULL{other}) "
+        "GROUP BY d.arm, d.asked_at ORDER BY d.arm, d.asked_at"
     )
-    return [tuple(row) for row in connection.rows(sql, (experiment,))]
+    return [tuple(row) for row in connection.rows(sql, (experiment, *values))]
 
 
 def asked_since(connection: Connection, experiment: int, after: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,8 @@ from belated.rehearse.watched import NOTHING, News
 from belated.simulation import INSTANCE, stream
 
 WEEK = 7 * DAY
-ENOUGH = 100  # outcomes of an arm for a delay curve of its own
+ENOUGH = 100  # outcomes of an arm, or with a window conversions, for a delay curve of its own
+MOST_YOUNG = 500_000  # decisions that the posterior does not count yet: some ten seconds a policy
 
 
 class Running(NamedTuple):
@@ -207,8 +209,9 @@ def _read(connection: Connection, at: Standing, now: int, asked: dict[str, Any])
     a, b = (each[active] for each in waited(at))
     visitors = _visitors(connection, at, now)
     step = max(1, round(DAY / visitors))
-    laws, own = _laws(connection, at, active, now, step)
-    recent = _recent(connection, row, now)
+    recent = _recent(connection, at, now)
+    came = ledger.waits(connection, row.id, row.failure_after)
+    laws, own = _laws(connection, at, active, now, step, came)
     young = _young(recent, active, now, step)
     going = plan(
         {
@@ -239,7 +242,7 @@ def _read(connection: Connection, at: Standing, now: int, asked: dict[str, Any])
         ),
         tuple((float(x), float(y)) for x, y in zip(a, b, strict=True)),
         young,
-        _earlier(connection, row.id, recent, active, step),
+        _earlier(came, recent, active, step, row.failure_after),
     )
 
 
@@ -259,29 +262,47 @@ def _visitors(connection: Connection, at: Standing, now: int) -> float:
 
 
 def _laws(
-    connection: Connection, at: Standing, active: list[int], now: int, step: int
+    connection: Connection, at: Standing, active: list[int], now: int, step: int, came: list[tuple[int, int, int]]
 ) -> tuple[tuple[Observed, ...], tuple[str, ...]]:
-    """The measured delay laws: an arm's own where enough has been heard of it, otherwise that of all."""
-    found = curves.read(connection, at.experiment.id, now, step)
+    """The measured delay laws: an arm's own where enough has been heard of it, otherwise that of all.
+
+    With a window they are of the conversions: a failure that is told, however soon, says nothing of how late these are.
+    """
+    window = at.experiment.failure_after
+    found = curves.read(connection, at.experiment.id, now, step, window)
     if found.pooled is None:
-        raise NotFound("experiment", f"of {at.experiment.name} nothing has been heard yet: rehearse a plan of it")
+        what = "nothing" if window is None else "no success"
+        raise NotFound("experiment", f"of {at.experiment.name} {what} has been heard yet: rehearse a plan of it")
+    heard = Counter[int]()
+    for arm, _, count in came:
+        heard[arm] += count
     laws, own = [], []
     for place in active:
         name, law = at.arms[place].name, found.pooled
         mine = found.arms[name]
-        if mine is not None and at.sums[place].told >= ENOUGH:
+        if mine is not None and heard[place] >= ENOUGH:
             law = mine
             own.append(name)
-        laws.append(law if at.experiment.failure_after is None else of_successes(law))
+        laws.append(law if window is None else of_successes(law))
     return tuple(laws), tuple(own)
 
 
-def _recent(connection: Connection, row: ExperimentRow, now: int) -> list[Recent]:
+def _recent(connection: Connection, at: Standing, now: int) -> list[Recent]:
     """What the posterior does not count yet: the last window or, where both outcomes are told, what is pending."""
+    row = at.experiment
     if row.failure_after is not None:
+        _refuse_too_many(row, ledger.asked_since(connection, row.id, now - row.failure_after), "of an open window")
         return ledger.recent(connection, row.id, now - row.failure_after)
+    _refuse_too_many(row, sum(each.asked - each.told for each in at.sums), "pending")
     pending = ledger.pending(connection, row.id)
     return [Recent(arm, asked_at, None, None) for arm, asked_at, count in pending for _ in range(count)]
+
+
+def _refuse_too_many(row: ExperimentRow, count: int, what: str) -> None:
+    """Each is a row in memory, replayed for every policy: refused before they are read, not after some minutes."""
+    if count > MOST_YOUNG:
+        most = f"a rehearsal takes at most {MOST_YOUNG:,}"
+        raise InvalidInput("experiment", f"{row.name} has {count:,} decisions {what}, {most}: rehearse a plan of it")
 
 
 def _young(recent: list[Recent], active: list[int], now: int, step: int) -> Young:
@@ -298,14 +319,22 @@ def _young(recent: list[Recent], active: list[int], now: int, step: int) -> Youn
 
 
 def _earlier(
-    connection: Connection, experiment: int, recent: list[Recent], active: list[int], step: int
+    came: list[tuple[int, int, int]], recent: list[Recent], active: list[int], step: int, window: int | None
 ) -> tuple[np.ndarray, ...]:
-    """By arm the lags of what has been told, less those of the young, which the states hear of themselves."""
+    """By arm the lags of the conversions, less those of the young, which the states hear of themselves.
+
+    As in the live engine, a failure has no lag, nor has a success that comes when the window has closed.
+    """
+    if window is None:
+        return tuple(np.zeros(0) for _ in active)  # nothing is learned of delays where both outcomes are told
     lags: dict[int, dict[int, int]] = {arm: {} for arm in active}
-    for arm, wait, count in ledger.waits(connection, experiment):
+    for arm, wait, count in came:
         if arm in lags:
             lags[arm][wait] = lags[arm].get(wait, 0) + count
     for each in recent:
-        if each.arm in lags and each.wait is not None:
+        if each.arm in lags and each.wait is not None and each.reward and each.wait < window:
             lags[each.arm][each.wait] -= 1
-    return tuple(np.repeat([max(0, wait) / step for wait in found], list(found.values())) for found in lags.values())
+    return tuple(
+        np.repeat([max(0, wait) / step for wait in found], np.array(list(found.values()), np.int64))
+        for found in lags.values()
+    )
