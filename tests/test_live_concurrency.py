@@ -262,3 +262,31 @@ def test_closing_while_others_ask(ledger_url: str) -> None:
         for call in (test.summary, test.ask, shop.experiments, test.stop):
             with pytest.raises(Unavailable, match="it has been closed"):
                 call()
+
+
+def test_an_arm_is_paused_however_many_decide(ledger_url: str, shop: Ledger) -> None:
+    """Locks on rows are not given in turn: six who never stop deciding kept a pause waiting for half a minute."""
+    shop.create("busy", ["red", "green"])
+    end = threading.Event()
+
+    def decide() -> None:
+        with live.open(ledger_url) as own:
+            test = own.get("busy")
+            while not end.is_set():
+                test.ask_many(20)
+
+    threads = [threading.Thread(target=decide) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    try:
+        time.sleep(0.5)
+        began = time.perf_counter()
+        shop.get("busy").pause("red")
+        waited = time.perf_counter() - began
+        last = shop.get("busy").ask_many(50)
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+    assert waited < 5.0
+    assert {decision.arm for decision in last} == {"green"}
