@@ -57,10 +57,10 @@ class Batch:
             start = self.setting.begin(replication)
             means[row] = start.means
             state, regret[row] = played(self.setting, start, replication, calendar, stop)
+            if stop[0]:  # half a replication has nothing to say
+                break
             noted[row] = state.noted
             pulls[row] = np.bincount(state.chosen[1:-1], minlength=arms)
-            if stop[0]:
-                break
         return Track(means, regret, known.chances(noted[..., 0], noted[..., 1]), pulls)
 
 

@@ -218,11 +218,11 @@ class Service:
 
     async def looking(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """What a call gives that reads much. Few run at once, so that they leave threads to those who decide."""
-        return await anyio.to_thread.run_sync(call, *arguments, limiter=self._lookers)
+        return await _in_a_thread(self._lookers, call, *arguments)
 
     async def drawing(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """What a call gives that waits for the pen."""
-        return await anyio.to_thread.run_sync(call, *arguments, limiter=self._drawers)
+        return await _in_a_thread(self._drawers, call, *arguments)
 
     async def writable(self) -> None:
         """Find out that the store can be written, by a commit that changes nothing; it says so a second long."""
@@ -292,3 +292,10 @@ def _walk(tree: dict[Any, Any], words: list[bytes]) -> tuple[Place | None, list[
             given.append(word)
         tree = branch
     return tree.get(b"//"), given
+
+
+async def _in_a_thread(limiter: anyio.CapacityLimiter, call: Callable[..., Any], *arguments: Any) -> Any:
+    """What a call gives. A request that is given up leaves its thread running, which counts until it has ended."""
+    running = asyncio.ensure_future(anyio.to_thread.run_sync(call, *arguments, limiter=limiter))
+    running.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear it
+    return await asyncio.shield(running)

@@ -5,6 +5,7 @@ There each process has two files: its numbers, which are a part of its memory, a
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import time
@@ -15,6 +16,8 @@ import msgspec
 
 Key = tuple[str, ...]
 MOST = 1 << 20  # numbers of a process; the file has holes where there are none
+
+log = logging.getLogger("belated.service")
 
 
 class Counts:
@@ -39,8 +42,12 @@ class Counts:
             if self._folder is None:
                 numbers.append(0.0)
             else:
-                with self._own.with_suffix(".keys").open("ab") as file:  # at once, so that a line is whole
-                    file.write(msgspec.json.encode(key) + b"\n")
+                try:
+                    with self._own.with_suffix(".keys").open("ab") as file:  # at once, so that a line is whole
+                        file.write(msgspec.json.encode(key) + b"\n")
+                except OSError as error:  # what was counted is done, and must be answered
+                    log.warning("%s cannot be counted: %s", "/".join(key), error)
+                    return lambda amount: None
             self._places[key] = place
 
         def add(amount: float) -> None:
