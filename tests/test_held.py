@@ -105,12 +105,14 @@ def asked_for_much(one: socket.socket) -> None:
     one.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * MANY)
 
 
-def test_a_client_that_never_reads(server: uvicorn.Server) -> None:
+def test_a_client_that_never_reads(server: uvicorn.Server, caplog: pytest.LogCaptureFixture) -> None:
     with connected(server) as one:
         asked_for_much(one)
         time.sleep(0.3)
         assert server.server_state.tasks  # it waits for the client
         assert ends(server)
+    time.sleep(0.1)
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
 
 
 def test_a_client_that_never_reads_what_is_left_when_it_is_closed(server: uvicorn.Server) -> None:

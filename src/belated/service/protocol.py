@@ -40,12 +40,16 @@ class Joined:
     def write_whole(self, data: bytes) -> None:
         """Write what nothing more will follow in this turn."""
         self._flush()
-        self._transport.write(data)
+        self._write(data)
 
     def _flush(self) -> None:
         if self._pieces:
             data = b"".join(self._pieces)
             self._pieces.clear()
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        if not self._transport.is_closing():  # of requests sent together, uvicorn tells only the last that it is lost
             self._transport.write(data)
 
     def close(self) -> None:
