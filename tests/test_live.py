@@ -341,6 +341,31 @@ def test_a_machine_whose_clock_is_behind_reads_afresh_all_the_same(ledger_url: s
         assert other.get("checkout").ask().propensity == 1.0
 
 
+def test_a_refusal_costs_no_connection_and_a_failure_does(shop: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = shop.store._readers  # type: ignore[attr-defined]
+    connect, made = pool._connect, list[Any]()
+
+    def counted() -> Any:
+        made.append(connect())
+        return made[-1]
+
+    monkeypatch.setattr(pool, "_connect", counted)
+    pool.clear()
+    for name in ("nowhere", "", "no\0text") * 10:
+        with pytest.raises((NotFound, InvalidInput)):
+            shop.get(name)
+    assert len(made) == 1
+    shop.create("nowhere", arms=["red", "green"])
+    shop._known.clear()
+    assert shop.get("nowhere").name == "nowhere"  # as it is now: what was refused has left no snapshot behind
+    assert len(made) == 1
+    for error in (RuntimeError(), live.Unavailable("ledger", "is gone")):
+        with pytest.raises(type(error)), shop.store.reading():
+            raise error
+    assert shop.experiments()
+    assert len(made) == 3
+
+
 def test_the_log_of_sqlite_does_not_grow(tmp_path: Path) -> None:
     """Steady writing from many threads, for as long as it takes to write a log of some times its limit."""
     with live.open(f"sqlite:///{tmp_path}/ledger.db") as shop:

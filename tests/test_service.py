@@ -251,11 +251,13 @@ def test_a_limit_of_requests(ledger_url: str) -> None:
     with TestClient(
         Service(lambda: live.open(ledger_url), limits=Limits(rate=5.0)), base_url="http://localhost"
     ) as client:
-        answers = [client.get("/healthz") for _ in range(30)]
+        answers = [client.get("/openapi.json") for _ in range(30)]
         refused = [answer for answer in answers if answer.status_code == 429]
         assert 20 <= len(refused) <= 25
         assert problem(refused[0], 429, "too-many-requests") == "more than 5 requests a second"
         assert int(refused[0].headers["retry-after"]) >= 1
+        for path in ("/healthz", "/readyz"):  # whatever others at the load balancer's address do
+            assert {client.get(path).status_code for _ in range(30)} == {200}
 
 
 # --- Keys ---

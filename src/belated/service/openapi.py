@@ -78,7 +78,7 @@ def _operation(route: Route, refs: dict[str, Any]) -> dict[str, Any]:
 
 def problems(route: Route) -> set[int]:
     """The statuses of problems that an address may answer with."""
-    always = {421, 429, 503}
+    always = {421, 429, 503} if route.limited else {421, 503}
     keyed = {401, 403} if route.role else set()
     bodied = {400, 408, 413, 415, 422} if route.form is not None else set()
     located = {422} if "{" in route.path or route.asks else set()

@@ -1,4 +1,4 @@
-"""uvicorn's protocol, with one write for each answer, fewer timers, and without those who never ask."""
+"""uvicorn's protocol, with one write for each answer, fewer timers, and without those who never ask or listen."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from belated.service.reply import WHOLE
 
 PATIENCE = 20.0  # seconds for the head of a request, once its connection or its first byte is there
 LONGEST = 65_536  # bytes of a head
+TAKEN = 16_384  # bytes that a client must take within so long, if so many wait for it
+UNREAD = 30.0  # seconds for them; what the system holds for a slow client goes by in bursts
 
 
 class Joined:
-    """A transport that writes what one turn of the loop gives it in one piece: a system call an answer, not two."""
+    """A transport that writes what one turn of the loop gives it in one piece: a system call an answer, not two.
 
-    __slots__ = ("_loop", "_pieces", "_transport")
+    It also ends what waits for a client that does not read, which neither a task nor `close` would ever do.
+    """
+
+    __slots__ = ("_loop", "_pieces", "_stuck", "_transport", "_waiting")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop):
         self._transport = transport
         self._loop = loop
         self._pieces: list[bytes] = []
+        self._stuck: asyncio.TimerHandle | None = None
+        self._waiting = 0  # bytes that the client had not taken when that timer began
 
     def write(self, data: bytes) -> None:
         if not self._pieces:
@@ -33,17 +40,42 @@ class Joined:
     def write_whole(self, data: bytes) -> None:
         """Write what nothing more will follow in this turn."""
         self._flush()
-        self._transport.write(data)
+        self._write(data)
 
     def _flush(self) -> None:
         if self._pieces:
             data = b"".join(self._pieces)
             self._pieces.clear()
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        if not self._transport.is_closing():  # of requests sent together, uvicorn tells only the last that it is lost
             self._transport.write(data)
 
     def close(self) -> None:
         self._flush()
         self._transport.close()
+        if self._transport.get_write_buffer_size():
+            self.hurry()
+
+    def hurry(self) -> None:
+        """From now on, abort if the client takes too little of what waits for it."""
+        if self._stuck is None:
+            self._waiting = self._transport.get_write_buffer_size()
+            self._stuck = self._loop.call_later(UNREAD, self._look)
+
+    def _look(self) -> None:
+        self._stuck = None
+        if self._transport.get_write_buffer_size() > self._waiting - TAKEN:
+            self._transport.abort()
+        else:
+            self.hurry()
+
+    def calm(self) -> None:
+        """The client has taken enough, or is gone."""
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()
@@ -56,7 +88,8 @@ class Protocol(HttpToolsProtocol):
     """One connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]
+        self._joined = Joined(transport, self.loop)
+        super().connection_made(self._joined)  # type: ignore[arg-type]
         self._silent: asyncio.TimerHandle | None = None
         self._head = 0  # bytes of a head that is not yet whole
         self._in_body = False
@@ -86,13 +119,32 @@ class Protocol(HttpToolsProtocol):
         self._in_body = False
         self._head = 0
         super().on_message_complete()
+        if self.cycle.response_complete:  # answered before its body ended, which put an end to uvicorn's own timer
+            self._stop_watching()
+            self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._in_body and self.cycle.response_complete:
+            # The rest may come, for a client that is still sending would not see the answer; but it must end.
+            self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._joined.hurry()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self._joined.is_closing():  # or else the rest has to go, too
+            self._joined.calm()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_watching()
         super().connection_lost(exc)
+        self._joined.calm()
 
     def _watch(self) -> None:
-        """Close the connection if no whole head comes in time."""
+        """Close the connection if no whole head comes in time, or not the rest of a body that was answered before."""
         if self._silent is None:
             self._silent = self.loop.call_later(PATIENCE, self.transport.close)
 

@@ -23,6 +23,7 @@ class Route(NamedTuple):
     page: bool = False  # for people: refusals are pages too
     slow: bool = False  # takes as long as it takes
     asks: Mapping[str, Any] = MappingProxyType({})  # the query's parameters, as JSON schemas
+    limited: bool = True  # not for a load balancer: whoever shares its address could make it take the service out
 
     @property
     def says(self) -> str:
@@ -53,8 +54,8 @@ def table() -> list[Route]:
               (404, 409, 410)),
         Route("GET", f"{name}/waits", "reader", api.waits, None, {200: forms.Curves}, (404,), asks=unit),
         Route("GET", f"{name}/export", "reader", api.export, None, {200: None}, (404,), asks=formats, slow=True),
-        Route("GET", "/healthz", None, api.alive),
-        Route("GET", "/readyz", None, api.ready),
+        Route("GET", "/healthz", None, api.alive, limited=False),
+        Route("GET", "/readyz", None, api.ready, limited=False),
         Route("GET", "/metrics", "reader", api.metrics),
         Route("GET", "/openapi.json", None, api.description),
     ]  # fmt: skip
