@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 import threading
@@ -146,3 +147,24 @@ def test_a_client_that_reads_slowly_gets_all(server: uvicorn.Server) -> None:
             time.sleep(1.5 / MANY)
     assert len(sizes) == 1
     assert time.monotonic() - began > 1.5
+
+
+def test_trailers_without_end_are_cut_short(server: uvicorn.Server) -> None:
+    """A parser joins them piece by piece, which would hold up every other request."""
+    with connected(server) as one:
+        one.sendall(HELD.replace(b"content-length: 1000000000", b"transfer-encoding: chunked") + b"\r\n0\r\nx: ")
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < 4_000_000:
+                sent += one.send(b"v" * 10_000)
+        assert sent < 4_000_000
+        assert ends(server)
+
+
+def test_a_body_in_small_chunks_is_a_body(server: uvicorn.Server) -> None:
+    """The frames of its chunks are not held against it."""
+    body = b'{"name": "small", "arms": ["a", "b"], "silence": "pending"' + b" " * 30_000 + b"}"
+    with connected(server) as one:
+        one.sendall(HELD.replace(b"content-length: 1000000000", b"transfer-encoding: chunked") + JSON + b"\r\n")
+        one.sendall(b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n")
+        assert one.recv(12) == b"HTTP/1.1 201"

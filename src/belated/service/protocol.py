@@ -12,7 +12,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from belated.service.reply import WHOLE
 
 PATIENCE = 20.0  # seconds for the head of a request, once its connection or its first byte is there
-LONGEST = 65_536  # bytes of a head
+LONGEST = 65_536  # bytes of a head, or beside a body
+FRAME = 8  # bytes for each of a body, at most: one a chunk has six
 TAKEN = 16_384  # bytes that a client must take within so long, if so many wait for it
 UNREAD = 30.0  # seconds for them; what the system holds for a slow client goes by in bursts
 
@@ -91,7 +92,8 @@ class Protocol(HttpToolsProtocol):
         self._joined = Joined(transport, self.loop)
         super().connection_made(self._joined)  # type: ignore[arg-type]
         self._silent: asyncio.TimerHandle | None = None
-        self._head = 0  # bytes of a head that is not yet whole
+        self._head = 0  # bytes of a head that is not yet whole, or of what is sent as a body
+        self._body = 0  # of these, the body itself, without the frames of its chunks and what trails them
         self._in_body = False
         self._watch()
 
@@ -99,6 +101,8 @@ class Protocol(HttpToolsProtocol):
         was_in_body = self._in_body
         self._head += len(data)
         super().data_received(data)
+        if self._in_body and self._head > LONGEST + FRAME * self._body:  # trailers without end
+            self.transport.close()
         if self._in_body or was_in_body:
             return
         if self._head > LONGEST:
@@ -108,12 +112,16 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_body = True
-        self._head = 0
+        self._head = self._body = 0
         self._stop_watching()
         super().on_headers_complete()
         if self.cycle is not None and self.cycle.scope is self.scope and self.scope["method"] != "HEAD":
             # Weakly, for the cycle has the scope: a loop of references, one a request, is a long collection in the end.
             self.scope["extensions"] = {WHOLE: partial(_answer, ref(self.cycle))}  # type: ignore[dict-item]
+
+    def on_body(self, body: bytes) -> None:
+        self._body += len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._in_body = False
