@@ -20,7 +20,7 @@ import numpy as np
 
 from belated.delays import Observed
 from belated.inputs import InvalidInput, number
-from belated.live import curves, ledger, schema, values
+from belated.live import curves, ledger, schema, silence, values
 from belated.live.errors import NotFound
 from belated.live.ledger import Recent
 from belated.live.posterior import chances
@@ -72,6 +72,7 @@ class Origin:
     plan: Plan
     running: Running
     prior: tuple[tuple[float, float], ...]  # a and b of each arm, of what the experiment counts by now
+    belief: tuple[tuple[float, float], ...]  # the same by all that is known; with a window, by what silence says too
     young: Young
     earlier: tuple[np.ndarray, ...]  # by arm: lags in rounds of the successes that are no longer young
 
@@ -91,13 +92,9 @@ class Origin:
         return Setting(begin, self.plan.heard(), 1, marks, self.plan.seed)
 
     def believed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Beta parameters of each arm by all that is known now; with a window, what silence says of the young too."""
-        if self.plan.window is None:
-            pairs = np.array(self.prior)
-            return pairs[:, 0], pairs[:, 1]
-        reading = candidates.policy("thompson-silence", self.plan.window_rounds, self.prior)
-        state = self._caught_up(reading, len(self.young.arm))
-        return state.successes, state.failures
+        """Beta parameters of each arm by all that is known now, from which the true rates are drawn."""
+        pairs = np.array(self.belief)
+        return pairs[:, 0], pairs[:, 1]
 
     def _caught_up(self, policy: Policy, before: int) -> Any:
         """The policy's state now: it has heard of the young what has been told."""
@@ -240,10 +237,24 @@ def _read(connection: Connection, at: Standing, now: int, asked: dict[str, Any])
             visitors,
             own,
         ),
-        tuple((float(x), float(y)) for x, y in zip(a, b, strict=True)),
+        _pairs(a, b),
+        _pairs(*(each[active] for each in posterior(_reading_silence(connection, at, now)))),
         young,
         _earlier(came, recent, active, step, row.failure_after),
     )
+
+
+def _pairs(a: np.ndarray, b: np.ndarray) -> tuple[tuple[float, float], ...]:
+    return tuple((float(x), float(y)) for x, y in zip(a, b, strict=True))
+
+
+def _reading_silence(connection: Connection, at: Standing, now: int) -> Standing:
+    """The standing, with what silence is read from where there is a window, also of an experiment that waits."""
+    row = at.experiment
+    if row.failure_after is None or at.past is not None:
+        return at
+    blocks = ledger.blocks(connection, row.id, silence.first_open(row, now))
+    return at._replace(past=silence.past(connection, row, blocks, now))
 
 
 def _policies(windowed: bool) -> list[str]:
@@ -251,10 +262,14 @@ def _policies(windowed: bool) -> list[str]:
 
 
 def _visitors(connection: Connection, at: Standing, now: int) -> float:
-    """How many decisions a day were asked for in the last window, or week, before the last of them."""
+    """How many decisions a day were asked for in the last week, or window if that is longer, before the last of them.
+
+    In whole days, if it is as old as that: an hour of the evening is not a day.
+    """
     row = at.experiment
     end = min(now, at.last_asked)
-    span = min(WEEK if row.failure_after is None else row.failure_after, end - row.created_at)
+    span = min(max(WEEK, row.failure_after or 0), end - row.created_at)
+    span = span // DAY * DAY if span >= DAY else span
     asked = ledger.asked_since(connection, row.id, end - span)
     if asked < 10 or span <= 0:
         raise NotFound("experiment", f"{row.name} has had too few decisions to go by: rehearse a plan of it")
