@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,10 +79,15 @@ def _show(made: Any, out: Path, as_json: bool) -> None:
         found = made(show)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), allow_nan=False))
-        return
-    with console.waiting("drawing the figures"):
-        written = found.write(out)
-    screen_rehearse.rehearsal(found, written)
+    else:
+        with console.waiting("drawing the figures"):
+            written = found.write(out)
+        screen_rehearse.rehearsal(found, written)
+    if found.dress is not None and not found.dress.agrees:  # our bug, and whoever reads the numbers must know
+        print(
+            "error: the live engine did otherwise in the dress rehearsal: do not trust these numbers", file=sys.stderr
+        )
+        raise typer.Exit(1)
 
 
 def _value(text: str) -> Any:
