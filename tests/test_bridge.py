@@ -34,7 +34,9 @@ async def turns(count: int = 3) -> None:
         await asyncio.sleep(0)
 
 
-def test_what_comes_during_a_commit_is_handed_in_together_after_it() -> None:
+def test_what_comes_during_a_commit_is_handed_in_together_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("belated.service.bridge.LINGER", 60.0)  # so that no moment is over before we have looked
+
     async def work() -> None:
         writer = Writer()
         bridge = Bridge(writer, asyncio.get_running_loop())  # type: ignore[arg-type]
@@ -52,6 +54,7 @@ def test_what_comes_during_a_commit_is_handed_in_together_after_it() -> None:
         last = [bridge.answer(each) for each in "fg"]  # type: ignore[arg-type]
         await turns()  # they came: it waits no longer
         assert writer.batches[1][0] == ["c", "d", "e", "f", "g"]
+        monkeypatch.setattr("belated.service.bridge.LINGER", 0.001)
         writer.commit()
         assert await asyncio.gather(more[0], more[2], *last) == ["c", "e", "f", "g"]
         alone = bridge.answer("h")  # type: ignore[arg-type]
