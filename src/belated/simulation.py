@@ -164,20 +164,23 @@ def simulate(
     outcomes = work.outcomes(
         batches, executor=executor, workers=workers, keep=None if keep is None else Path(keep), progress=show
     )
+    taken = time.perf_counter() - began
+    made = provenance(seed=seed, replications=replications, seconds=taken, study=scenario, **resumed)
+    return _gathered(labels, marks, replications, outcomes, made)
+
+
+def _gathered(
+    labels: tuple[str, ...],
+    marks: tuple[int, ...],
+    replications: int,
+    outcomes: Sequence[Outcome],
+    made: dict[str, Any],
+) -> Result:
+    """The outcomes of all batches, those of a policy together."""
     joined = [np.concatenate(parts) for parts in list(zip(*outcomes, strict=True))[:3]]
-    regret, pulls, fates = (part.reshape(len(policies), replications, -1) for part in joined)
-    seconds = np.array([outcome.seconds for outcome in outcomes]).reshape(len(policies), -1).sum(axis=1)
-    return Result(
-        policies=labels,
-        rounds=np.array(marks),
-        regret=regret,
-        pulls=pulls,
-        fates=fates,
-        seconds=seconds,
-        provenance=provenance(
-            seed=seed, replications=replications, seconds=time.perf_counter() - began, study=scenario, **resumed
-        ),
-    )
+    regret, pulls, fates = (part.reshape(len(labels), replications, -1) for part in joined)
+    seconds = np.array([outcome.seconds for outcome in outcomes]).reshape(len(labels), -1).sum(axis=1)
+    return Result(labels, np.array(marks), regret, pulls, fates, seconds, made)
 
 
 def _labels(policies: Sequence[Policy]) -> tuple[str, ...]:
